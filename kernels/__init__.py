@@ -1,0 +1,1 @@
+"""Device stamp headers, the host recorder and example kernels."""

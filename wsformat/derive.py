@@ -1,0 +1,97 @@
+"""The derived views: SQL of ``schema/views/`` on a DuckDB connection over a bundle's tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from wsformat.bundle import Bundle, TableData
+from wsformat.errors import BadRequest
+from wsformat.tables import DEFAULTS, SQL_TYPES, duckdb_ddl, tables
+
+VIEW_FILE = re.compile(r"^\d+_(?P<name>[a-z][a-z0-9_]*)\.sql$")
+
+
+@cache
+def views() -> dict[str, str]:
+    """SQL of every derived view by name, in an order in which each needs only earlier ones."""
+    found = {}
+    for entry in sorted(files("wsformat.schema.views").iterdir(), key=lambda e: e.name):
+        match = VIEW_FILE.match(entry.name)
+        if match:
+            found[match["name"]] = entry.read_text(encoding="utf-8")
+    return found
+
+
+def connect(
+    bundle: Bundle, *, materialise: Iterable[str] = (), threads: int | None = None, memory_limit: str | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A connection with every table and every derived view of the standard, by name.
+
+    Args:
+        bundle: read from its files where it has files, else from memory.
+        materialise: views to compute once and keep as temporary tables, for several questions in a row.
+        threads: DuckDB threads, by default all cores.
+        memory_limit: such as '4GB'; by default DuckDB's own.
+    """
+    connection = duckdb.connect()
+    connection.execute("SET preserve_insertion_order = false")
+    if threads is not None:
+        connection.execute(f"SET threads = {int(threads)}")
+    if memory_limit is not None:
+        connection.execute("SET memory_limit = ?", [memory_limit])
+    for name in [*tables(), *[n for n in bundle.data if n not in tables()]]:
+        part = bundle.data.get(name)
+        if part is None:
+            connection.execute(duckdb_ddl(name))
+        elif part.path is not None:
+            connection.execute(f'CREATE VIEW "{name}" AS {_select_file(part)}')
+        else:
+            connection.register(name, part.read())
+    kept = set(materialise)
+    for name, sql in views().items():
+        kind = "TEMP TABLE" if name in kept else "VIEW"
+        connection.execute(f'CREATE {kind} "{name}" AS\n{sql}')
+    return connection
+
+
+def _select_file(part: TableData) -> str:
+    """SELECT over a table file: the standard's columns first, absent ones as their default, extra ones kept."""
+    import pyarrow.parquet as pq
+
+    source = "read_parquet('" + str(part.path).replace("'", "''") + "')"
+    if part.name not in tables() or part.path is None:
+        return f"SELECT * FROM {source}"
+    present = pq.read_schema(part.path).names
+    items = []
+    for column in tables()[part.name].columns:
+        if column.name in present:
+            items.append(f"CAST({column.name} AS {SQL_TYPES[column.type]}) AS {column.name}")
+        else:
+            items.append(f"CAST({_literal(DEFAULTS[column.type])} AS {SQL_TYPES[column.type]}) AS {column.name}")
+    known = tables()[part.name].names
+    items += ['"' + name.replace('"', '""') + '"' for name in present if name not in known]
+    return f"SELECT {', '.join(items)} FROM {source}"
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def run(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = None) -> pa.Table:
+    """Rows of one query as an Arrow table.
+
+    Raises:
+        BadRequest: the query is wrong, with DuckDB's message.
+    """
+    try:
+        result = connection.execute(query, parameters).to_arrow_table()
+    except duckdb.Error as error:
+        raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
+    return result
