@@ -91,7 +91,8 @@ def run(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = 
         BadRequest: the query is wrong, with DuckDB's message.
     """
     try:
-        result = connection.execute(query, parameters).to_arrow_table()
+        relation = connection.sql(query, params=parameters)
+        result = relation.to_arrow_table() if relation is not None else pa.table({})
     except duckdb.Error as error:
         raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
     return result
