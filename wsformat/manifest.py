@@ -177,10 +177,6 @@ def check_file_name(name: object, where: str) -> str:
     Raises:
         MalformedInput
     """
-    if (
-        not isinstance(name, str)
-        or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}", name)
-        or ".." in name
-    ):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}", name) or ".." in name:
         raise MalformedInput(f"{where}: file {str(name)[:80]!r} is not a plain file name")
     return name

@@ -57,7 +57,13 @@ def capture_id(source_hashes: Iterable[str], spec: Any, options: Mapping[str, An
 
 
 def source_entry(
-    path: Path, sha256: str, *, capture_ids: Iterable[str], converter: str, dialect: str, detected_by: str,
+    path: Path,
+    sha256: str,
+    *,
+    capture_ids: Iterable[str],
+    converter: str,
+    dialect: str,
+    detected_by: str,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Entry of ``manifest.sources`` for one file: its name without the folder, hash, and how it was read."""

@@ -220,8 +220,5 @@ def conform(name: str, data: pa.Table | pa.RecordBatch) -> pa.Table:
 def duckdb_ddl(name: str) -> str:
     """``CREATE TABLE`` statement of one table in DuckDB's dialect."""
     table = tables()[name]
-    lines = [
-        f"    {c.name} {SQL_TYPES[c.type]}{'' if c.nullable else ' NOT NULL'}"
-        for c in table.columns
-    ]
+    lines = [f"    {c.name} {SQL_TYPES[c.type]}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
     return f"CREATE TABLE {name} (\n" + ",\n".join(lines) + "\n);\n"

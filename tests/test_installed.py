@@ -1,0 +1,104 @@
+"""What is installed is what git has, and the wheel works alone.
+
+The first test compares the built wheel with the tracked files: it catches a forgotten data file and a stale module.
+The second installs that wheel in a new virtual environment and runs the demo and the tests away from the sources.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.wheel
+
+FOLDERS = {
+    "schema": "wsformat/schema",
+    "wsformat": "wsformat",
+    "converters": "wsformat/converters",
+    "kernels": "wsformat/kernels",
+    "viewers": "wsformat/viewers",
+}
+
+
+def run(*command: str | Path, cwd: Path, **env: str) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tracked and new files, so that building leaves nothing behind."""
+    copy = tmp_path_factory.mktemp("tree")
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=root).splitlines()
+    for name in listed:
+        if (root / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", out, tree, cwd=out)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def test_wheel_holds_exactly_the_tracked_files(tree: Path, wheel: Path) -> None:
+    expected = set()
+    for folder, package in FOLDERS.items():
+        for path in (tree / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                expected.add(f"{package}/{path.relative_to(tree / folder).as_posix()}")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert sorted(expected - packed) == []
+    assert sorted(packed - expected) == []
+
+
+@pytest.fixture(scope="module")
+def clean_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("venv")
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[view,test]", cwd=home)
+    return python
+
+
+def test_demo_works_from_the_wheel_alone(clean_python: Path, tmp_path: Path) -> None:
+    run(clean_python, "-P", "-m", "wsformat", "demo", "-o", tmp_path / "out", cwd=tmp_path)
+    assert {p.suffix for p in (tmp_path / "out").iterdir()} >= {".wsformat", ".html", ".png", ".svg"}
+
+
+def test_tests_pass_on_the_wheel(root: Path, clean_python: Path, tmp_path: Path) -> None:
+    """The tests, moved to a folder without the sources."""
+    shutil.copytree(root / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(root / "pyproject.toml", tmp_path / "pyproject.toml")
+    for extra in ("conformance", "docs", "spec.md", "README.md", "CHANGELOG.md"):
+        source = root / extra
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / extra)
+        elif source.exists():
+            shutil.copy(source, tmp_path / extra)
+    chosen = "not wheel and not client and not gpu and not sources"
+    run(clean_python, "-P", "-m", "pytest", "-q", "-n", "auto", "-m", chosen, tmp_path / "tests", cwd=tmp_path)
+
+
+def test_types_are_visible_to_consumers(clean_python: Path, tmp_path: Path) -> None:
+    (tmp_path / "consumer.py").write_text(
+        "import wsformat\nbundle = wsformat.open('x.wsformat')\nrows: int = bundle.rows('events')\n"
+    )
+    config = "[mypy]\nstrict = true\n[mypy-pyarrow.*,duckdb.*,pandas.*]\nignore_missing_imports = true\n"
+    (tmp_path / "mypy.ini").write_text(config)
+    run(clean_python, "-m", "mypy", "--config-file", "mypy.ini", "consumer.py", cwd=tmp_path)
