@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
 
-Batches = Callable[[], Iterator[pa.Table]]
-TableLike = pa.Table | Iterable[Mapping[str, Any]] | Batches
-Progress = Callable[[str, int, int], None]
+Batches: TypeAlias = Callable[[], Iterator[pa.Table]]
+TableLike: TypeAlias = Any
+"""An Arrow table, an iterable of dicts, or :data:`Batches` (pyarrow has no types to name here)."""
+Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with (what, done, total); total is -1 when unknown."""
 
 
@@ -54,10 +55,7 @@ def _from_memory(name: str, data: TableLike) -> TableData:
     if callable(data):
         stream = data
         return TableData(name, -1, lambda: (conform(name, part) for part in stream()))
-    if isinstance(data, pa.Table):
-        held = conform(name, data)
-    else:
-        held = rows_to_table(name, data)
+    held = conform(name, data) if isinstance(data, pa.Table) else rows_to_table(name, data)
     return TableData(name, held.num_rows, lambda: iter([held]))
 
 

@@ -34,10 +34,7 @@ class ColumnDigest:
             return self
         # Python integers carry the modulus; numpy's own sum would wrap in int64, which is the same modulo 2**64.
         total = int(values.sum(dtype=np.int64))
-        if values.dtype == np.bool_:
-            xor = total & 1
-        else:
-            xor = int(np.bitwise_xor.reduce(values))
+        xor = total & 1 if values.dtype == np.bool_ else int(np.bitwise_xor.reduce(values))
         return ColumnDigest(self.count + values.size, (self.sum + total) & MASK, (self.xor ^ xor) & MASK)
 
     def to_json(self) -> dict[str, Any]:

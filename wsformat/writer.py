@@ -129,7 +129,7 @@ def parquet_options(name: str, schema: pa.Schema, rows: int = -1) -> dict[str, A
         "data_page_version": rule["data_page_version"],
         "store_schema": rule["store_arrow_schema"],
         "use_dictionary": other or False,
-        "column_encoding": {column: "DELTA_BINARY_PACKED" for column in delta} or None,
+        "column_encoding": dict.fromkeys(delta, "DELTA_BINARY_PACKED") or None,
         "write_statistics": [f.name for f in schema if f.name in rule["statistics_columns"]] or False,
         "write_page_index": rows > rule["page_index_above_rows"],
     }
