@@ -1,0 +1,249 @@
+"""`wsformat import`, `wsformat export` and `wsformat formats`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wsformat.cli import scope as scopes
+from wsformat.cli.scope import BundlePath, Force, Json
+from wsformat.errors import BadRequest
+
+if TYPE_CHECKING:
+    from wsformat.bundle import Bundle
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILES…", help="foreign files, all of one format")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default named after FILE")
+]
+Format = Annotated[str, typer.Option("--format", metavar="NAME", help="do not guess the format: `wsformat formats`")]
+Option = Annotated[
+    list[str] | None,
+    typer.Option("-O", metavar="NAME=VALUE", help="any option of the converter: `wsformat formats` lists them"),
+]
+Spec = Annotated[
+    Path | None, typer.Option("--spec", metavar="FILE", help="role spec: what roles, events, waits and edges there are")
+]
+Layout = Annotated[str, typer.Option("--layout", metavar="R,E,I", help="roles, events, iterations of a raw buffer")]
+Meta = Annotated[
+    list[Path] | None,
+    typer.Option("--meta", metavar="FILE", help="40-byte records, one a CTA: clocks and SM; once for each input file"),
+]
+Trips = Annotated[int | None, typer.Option("--trip-count", metavar="N", help="iterations of the main loop in one CTA")]
+Unwritten = Annotated[int | None, typer.Option("--unwritten", metavar="V", help="slot value that means: not written")]
+Clean = Annotated[
+    list[str] | None,
+    typer.Option("--clean", metavar="FILE:TRIPS", help="launches without stamps, and their trip count; repeatable"),
+]
+TableName = Annotated[str, typer.Option("--table", metavar="NAME", help="one table of the bundle")]
+ViewName = Annotated[str, typer.Option("--view", metavar="NAME", help="one derived view")]
+
+
+def import_(
+    files: Files,
+    output: Output = None,
+    format_: Format = "",
+    spec: Spec = None,
+    layout: Layout = "",
+    meta: Meta = None,
+    trip_count: Trips = None,
+    unwritten: Unwritten = None,
+    clean: Clean = None,
+    option: Option = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Read foreign files into a bundle, and say what was lost or had to be assumed."""
+    from wsformat.cli.output import print_json
+    from wsformat.cli.progress import progress
+    from wsformat.converters.registry import import_files
+    from wsformat.writer import check_target
+
+    target = output or Path(files[0].name).with_suffix(".wsformat")
+    check_target(target, force=force)
+    given = {
+        "spec": spec,
+        "layout": layout or None,
+        "meta": meta or None,
+        "trip_count": trip_count,
+        "unwritten": unwritten,
+        "clean": clean or None,
+    }
+    options = {name: value for name, value in given.items() if value is not None} | named_options(option)
+    with progress("import") as advance:
+        bundle = import_files(files, options, format_name=format_).write(target, force=force, progress=advance)
+    found = imported(bundle)
+    if json:
+        print_json(found)
+    else:
+        _print_imported(found, [path.name for path in files])
+
+
+def named_options(items: list[str] | None) -> dict[str, str]:
+    """Options given as NAME=VALUE.
+
+    Raises:
+        BadRequest: no '=' in one of them.
+    """
+    result = {}
+    for item in items or ():
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise BadRequest(f"-O {item!r} is not NAME=VALUE", "Such as -O label=run7.")
+        result[name.strip().replace("-", "_")] = value
+    return result
+
+
+def imported(bundle: Bundle) -> dict[str, Any]:
+    """What an import made: rows of each table, each capture with its completeness and accounting."""
+    from wsformat.cli.query import bundle_info
+
+    with scopes.analysis(bundle.path or Path()) as scope:
+        found = bundle_info(scope)
+    return {key: found[key] for key in ("path", "tables", "captures", "sources")}
+
+
+def _print_imported(found: dict[str, Any], files: list[str]) -> None:
+    from wsformat.cli.output import clean, number
+
+    source = found["sources"][0] if found["sources"] else {}
+    how = f"as {source.get('converter')} ({source.get('dialect')}, {source.get('detected_by')})" if source else ""
+    shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    print(clean(f"imported {shown} {how} -> {found['path']}"))
+    print("rows: " + ", ".join(f"{name} {number(rows)}" for name, rows in found["tables"].items()))
+    for capture in found["captures"]:
+        print(clean(f"capture {capture['label'] or capture['capture_id']}: completeness {capture['completeness']}"))
+        for name, value in capture["accounting"].items():
+            shown = number(value) if isinstance(value, int) else value
+            print(clean(f"  {name.replace('_', ' ')}: {shown}"))
+    path = found["path"]
+    print(f"next: wsformat states {path}\n      wsformat waits {path}\n      wsformat view {path} -o timeline.html")
+
+
+def export(
+    bundle: BundlePath,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="file to write; its name tells the format")],
+    format_: Format = "",
+    table: TableName = "",
+    view: ViewName = "",
+    option: Option = None,
+    force: Force = False,
+) -> None:
+    """Write a bundle in another tool's format, or one table or view as CSV, JSON, Arrow IPC or Parquet."""
+    from wsformat.cli import sink
+    from wsformat.cli.progress import progress
+
+    opened = scopes.open_bundle(bundle)
+    if not table and not view:
+        _export_foreign(opened, out, format_, named_options(option), force)
+        print(out)
+        return
+    if table and view:
+        raise BadRequest("--table and --view exclude each other")
+    if option:
+        raise BadRequest("-O is for other tools' formats; tables and views take no options")
+    sink.format_of(out, format_)
+    sink.check_file(out, force=force)
+    from wsformat.derive import views
+    from wsformat.tables import tables
+
+    known = [*tables(), *[name for name in opened.data if name not in tables()]] if table else list(views())
+    name = table or view
+    if name not in known:
+        raise BadRequest(f"no {'table' if table else 'view'} {name!r}", f"There are: {', '.join(known)}.")
+    with opened.duckdb() as connection, progress("export") as advance:
+        quoted = '"' + name.replace('"', '""') + '"'
+        reader = sink.stream(connection, f"SELECT * FROM {quoted}")
+        written = sink.write_rows(reader, out, name=format_, force=force, progress=advance)
+    print(f"{out}: {scopes.count(written, 'row')}")
+
+
+def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, str], force: bool) -> None:
+    from wsformat.cli import sink
+    from wsformat.converters import registry
+
+    if not name:
+        fits = {w: [e for e in registry.converter(w).EXTENSIONS if out.name.endswith(e)] for w in registry.WRITERS}
+        longest = max((len(e) for found in fits.values() for e in found), default=0)
+        best = [w for w, found in fits.items() if longest and any(len(e) == longest for e in found)]
+        if len(best) != 1:
+            what = f"could be {' or '.join(best)}" if best else "the file name tells no format"
+            raise BadRequest(
+                f"{out}: {what}",
+                "Name a table or view (--table NAME, --view NAME) or a --format: "
+                f"{', '.join(registry.WRITERS) or 'no writer is installed'}.",
+            )
+        name = best[0]
+    if name not in registry.WRITERS:
+        raise BadRequest(
+            f"{name} cannot be exported as a whole", f"Formats that can: {', '.join(registry.WRITERS) or 'none'}."
+        )
+    module = registry.converter(name)
+    unknown = sorted(set(options) - set(module.OPTIONS))
+    if unknown:
+        raise BadRequest(
+            f"{name} has no option {', '.join(unknown)}", f"Options: {', '.join(module.OPTIONS) or 'none'}."
+        )
+    sink.check_file(out, force=force)
+    module.write(bundle, out, options)
+
+
+def formats(json: Json = False) -> None:
+    """Every format that can be read or written: file names, options, and what is lost or assumed."""
+    from wsformat.cli.output import print_json
+
+    found = known_formats()
+    if json:
+        print_json(found)
+        return
+    for entry in found:
+        print(f"{entry['name']} ({entry['direction']}): {entry['title']}; {' '.join(entry['extensions'])}")
+        for name, meaning in entry["options"].items():
+            print(f"  -O {name}=…  {meaning}")
+        for loss in entry["losses"]:
+            print(f"  lost or assumed: {loss}")
+
+
+def known_formats() -> list[dict[str, Any]]:
+    """One object a format: name, direction (in, out, in and out), title, extensions, options, losses."""
+    from wsformat.cli.sink import FORMATS
+    from wsformat.converters import registry
+
+    found = []
+    for name in dict.fromkeys(registry.READERS + registry.WRITERS):
+        module = registry.converter(name)
+        ways = [way for way, there in (("in", registry.READERS), ("out", registry.WRITERS)) if name in there]
+        found.append(
+            {
+                "name": name,
+                "direction": " and ".join(ways),
+                "title": module.TITLE,
+                "extensions": list(module.EXTENSIONS),
+                "options": dict(module.OPTIONS),
+                "losses": list(module.LOSSES),
+            }
+        )
+    titles = {"csv": "comma-separated text", "json": "JSON, a list of objects"}
+    titles |= {"arrow": "Arrow IPC file", "parquet": "Apache Parquet"}
+    for name, title in titles.items():
+        extensions = [extension for extension, format_name in FORMATS.items() if format_name == name]
+        losses = (
+            ["NaN becomes null."]
+            if name == "json"
+            else ["Null and the empty string look alike."]
+            if name == "csv"
+            else []
+        )
+        found.append(
+            {
+                "name": name,
+                "direction": "out",
+                "title": f"{title}; one table or view (--table, --view)",
+                "extensions": extensions,
+                "options": {},
+                "losses": losses,
+            }
+        )
+    return found

@@ -1,0 +1,117 @@
+"""How a command ends: every failure becomes one line on stderr and an exit code, never a traceback.
+
+0    done
+1    `validate` and `spec check`: findings
+2    wrong options, bad input, or a fault of this program; nothing was written
+130  interrupted (Ctrl-C); nothing was written
+141  the reader of the pipe went away
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from wsformat.errors import WsformatError
+
+FINDINGS = 1
+FAILED = 2
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+# Typer carries its own copy of click in newer versions and imports click in older ones: this class is in both.
+_UsageFailure: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+def one_line(text: str) -> str:
+    """Text of an exception on one line; DuckDB and Arrow write several, some of them only a caret."""
+    lines = (line.strip() for line in text.splitlines())
+    return "; ".join(line for line in lines if line.strip("^~ "))
+
+
+def say_error(message: str, hint: str = "") -> None:
+    """Write `error: …` and, when there is one, `hint: …` to stderr."""
+    print(f"error: {one_line(message)}", file=sys.stderr)
+    if hint:
+        print(f"hint: {one_line(hint)}", file=sys.stderr)
+
+
+class Commands(TyperGroup):
+    """The group of all commands; turns exceptions into lines and exit codes."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; see the module for the exit codes."""
+        run = super().main
+        if not standalone_mode:
+            return run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        code = FAILED
+        try:
+            result = run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = result if isinstance(result, int) else 0
+        except _UsageFailure as error:
+            code = _usage_failure(error)
+        except typer.Abort:
+            say_error("interrupted; nothing was written")
+            code = INTERRUPTED
+        sys.exit(code)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; the exceptions of our own work end here."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except WsformatError as error:
+            say_error(error.message, error.hint)
+        except KeyboardInterrupt:
+            say_error("interrupted; nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # What is still buffered must not meet the closed pipe again when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(PIPE_CLOSED) from None
+        except (_UsageFailure, typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("WSFORMAT_DEBUG"):
+                raise
+            _fault(error)
+        else:
+            return result
+        raise typer.Exit(FAILED)
+
+
+def _fault(error: Exception) -> None:
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        say_error(f"{place}{error.strerror}")
+        return
+    if isinstance(error, MemoryError):
+        say_error("not enough memory", "Choose fewer launches or CTAs, or run on a larger machine.")
+        return
+    say_error(
+        f"unexpected {type(error).__name__}: {str(error) or 'no message'}",
+        "This is a fault of wsformat. Run it again with WSFORMAT_DEBUG=1 for the details and report them.",
+    )
+
+
+def _usage_failure(error: Any) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return FAILED
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "wsformat"
+    say_error(error.format_message(), f"Options: `{command} --help`.")
+    return FAILED

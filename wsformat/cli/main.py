@@ -1,0 +1,77 @@
+"""The command line `wsformat`: what commands there are. Each lives in a module of its group.
+
+Modules here import typer and nothing heavy at the top, so that help and errors come at once; DuckDB, Arrow, numpy and
+rich are imported by the command that needs them.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from wsformat.cli import (
+    convert,
+    iterations,
+    overlap,
+    query,
+    spec_check,
+    states,
+    waits,
+)
+from wsformat.cli.failure import Commands
+from wsformat.version import __version__
+
+GET = "Get data in and out"
+CHECK = "Check"
+LOOK = "Look into a kernel"
+KEEP = "Keep bundles"
+
+app = typer.Typer(
+    name="wsformat",
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"wsformat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def wsformat(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and end")
+    ] = False,
+) -> None:
+    """What happens inside a warp-specialised GPU kernel: who ran, who waited, for whom, and for how long.
+
+    Start with `wsformat demo`, or with `wsformat import FILE -o X.wsformat` and `wsformat states X.wsformat`.
+    """
+
+
+app.command("import", rich_help_panel=GET)(convert.import_)
+app.command("export", rich_help_panel=GET)(convert.export)
+app.command("formats", rich_help_panel=GET)(convert.formats)
+app.command("info", rich_help_panel=CHECK)(query.info)
+app.add_typer(spec_check.spec_app, name="spec", rich_help_panel=CHECK)
+app.command("states", rich_help_panel=LOOK)(states.states)
+app.command("waits", rich_help_panel=LOOK)(waits.waits)
+app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)
+app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
+app.command("query", rich_help_panel=LOOK)(query.query)
+
+
+def main() -> None:
+    """Entry point of the command `wsformat`."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks is shown as an escape instead of ending the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    app(prog_name="wsformat")

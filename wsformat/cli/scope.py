@@ -1,0 +1,218 @@
+"""What the analysis commands share: the bundle, the selectors, and the line that says what one looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wsformat.errors import BadRequest
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from wsformat.bundle import Bundle
+
+BundlePath = Annotated[Path, typer.Argument(metavar="X.wsformat", help="the bundle", show_default=False)]
+Capture = Annotated[str, typer.Option("--capture", metavar="ID", help="one capture: its label, or how its id begins")]
+Launch = Annotated[int, typer.Option("--launch", metavar="N", help="one launch by number", show_default=False)]
+Cta = Annotated[int, typer.Option("--cta", metavar="N", help="one CTA by its linear index", show_default=False)]
+Role = Annotated[str, typer.Option("--role", metavar="NAME", help="one role")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Force = Annotated[bool, typer.Option("--force", help="replace an output that is there already")]
+
+EVERY = -1
+"""Value of --launch and --cta that selects all of them."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """An open bundle, its connection, and what was selected.
+
+    Attributes:
+        bundle: the bundle.
+        connection: every table and view by name.
+        captures: ids of the captures selected.
+        launch, cta: number, or EVERY.
+        role: name, or ''.
+    """
+
+    bundle: Bundle
+    connection: duckdb.DuckDBPyConnection
+    captures: tuple[str, ...]
+    launch: int = EVERY
+    cta: int = EVERY
+    role: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[dict[str, Any]]:
+        """Rows of a query as plain values."""
+        from wsformat.cli.output import rows
+        from wsformat.derive import run
+
+        return rows(run(self.connection, sql, list(parameters)))
+
+    def where(self, *columns: str, alias: str = "") -> str:
+        """SQL condition of the selection on those of capture_id, launch, cta, role that a relation has."""
+        prefix = f"{alias}." if alias else ""
+        tests = []
+        for column in columns:
+            if column == "capture_id":
+                tests.append(f"{prefix}capture_id IN ({', '.join(quote(c) for c in self.captures)})")
+            elif column == "launch" and self.launch != EVERY:
+                tests.append(f"{prefix}launch = {self.launch}")
+            elif column == "cta" and self.cta != EVERY:
+                tests.append(f"{prefix}cta = {self.cta}")
+            elif column == "role" and self.role:
+                tests.append(f"{prefix}role = {quote(self.role)}")
+        return " AND ".join(tests) or "TRUE"
+
+    def name(self, capture: str) -> str:
+        """What to call a capture: its label, else its id."""
+        return self.labels.get(capture) or capture
+
+    def one_capture(self) -> str:
+        """The id of the capture selected.
+
+        Raises:
+            BadRequest: the bundle has several and none was named.
+        """
+        if len(self.captures) != 1:
+            raise BadRequest(
+                f"{self.bundle.path}: holds {len(self.captures)} captures, this command takes one",
+                f"Choose with --capture: {names(self.labels)}.",
+            )
+        return self.captures[0]
+
+
+def quote(text: str) -> str:
+    """A string literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def names(labels: dict[str, str], most: int = 12) -> str:
+    """Captures as a user can name them."""
+    known = list(labels.values())
+    listed = [label if label and known.count(label) == 1 else capture for capture, label in labels.items()]
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def open_bundle(path: Path) -> Bundle:
+    """Open a bundle directory; says what to do with a zipped one."""
+    from wsformat.bundle import Bundle
+
+    if path.is_file() and path.name.endswith(".zip"):
+        raise BadRequest(f"{path}: a zipped bundle", f"Unpack it first: `wsformat unzip {path}`.")
+    return Bundle.open(path)
+
+
+@contextmanager
+def analysis(
+    path: Path,
+    *,
+    capture: str = "",
+    launch: int = EVERY,
+    cta: int = EVERY,
+    role: str = "",
+    materialise: Iterable[str] = (),
+) -> Iterator[Analysis]:
+    """Open a bundle for questions about a part of it.
+
+    Raises:
+        MalformedInput, UnsupportedVersion: no bundle that can be read.
+        BadRequest: a selector that names nothing in it; the hint lists what there is.
+    """
+    bundle = open_bundle(path)
+    labels = {row["capture_id"]: row["label"] or "" for row in bundle.table("captures").to_pylist()}
+    if not labels:
+        raise BadRequest(f"{path}: holds no capture")
+    chosen = tuple(labels)
+    if capture:
+        chosen = tuple(i for i, label in labels.items() if label == capture) or tuple(
+            i for i in labels if i.startswith(capture)
+        )
+        if len(chosen) != 1:
+            what = "no capture" if not chosen else f"{len(chosen)} captures"
+            raise BadRequest(f"{path}: {what} {capture!r}", f"Captures: {names(labels)}.")
+    with bundle.duckdb(materialise=materialise) as connection:
+        found = Analysis(bundle, connection, chosen, launch, cta, role, labels)
+        _check(found)
+        yield found
+
+
+def _check(scope: Analysis) -> None:
+    wanted = [
+        ("launch", "launches", "capture_id", scope.launch, scope.launch != EVERY),
+        ("cta", "lanes", "capture_id, launch", scope.cta, scope.cta != EVERY),
+        ("role", "roles", "capture_id", scope.role, bool(scope.role)),
+    ]
+    for column, table, selectors, value, asked in wanted:
+        if not asked:
+            continue
+        where = scope.where(*selectors.split(", "))
+        sql = f"SELECT DISTINCT {column} AS x FROM {table} WHERE {where} ORDER BY x"
+        there = [row["x"] for row in scope.rows(sql) if row["x"] not in (-1, "")]
+        if value not in there:
+            listed = f"{there[0]} to {there[-1]}" if len(there) > 12 else ", ".join(map(str, there)) or "none"
+            raise BadRequest(f"{scope.bundle.path}: no {column} {value!r}", f"There is {column} {listed}.")
+
+
+def headline(scope: Analysis) -> list[str]:
+    """What one looks at, for each capture: kernel, device, size, completeness and perturbation."""
+    from wsformat.cli.output import clean, percent
+
+    lines = []
+    for row in scope.rows(
+        f"""
+        SELECT c.*, (SELECT COUNT(*) FROM launches l WHERE l.capture_id = c.capture_id) AS launches,
+               (SELECT COUNT(DISTINCT n.cta) FROM lanes n WHERE n.capture_id = c.capture_id AND n.cta >= 0) AS ctas
+        FROM captures c WHERE {scope.where("capture_id", alias="c")} ORDER BY c.capture_id
+        """
+    ):
+        device = f" on {row['device']}" if row["device"] else ""
+        facts = [f for f in (row["kernel"] + device, row["shape"], row["dtype"]) if f]
+        facts += [count(row["launches"], "launch", "launches"), count(row["ctas"], "CTA")]
+        lines.append(clean(f"{row['label'] or row['capture_id']}: {', '.join(facts)}"))
+        note = f"completeness: {row['completeness']}"
+        if row["completeness"] == "truncated":
+            note += " (states hold for the recorded window only)"
+        known = perturbation(scope, row["capture_id"])
+        note += "; perturbation: "
+        note += percent(known, sign=True) if known is not None else "unknown (no clean launches beside it)"
+        lines.append(note)
+    return lines
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """'1 CTA', '2 CTAs'."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def perturbation(scope: Analysis, capture: str) -> float | None:
+    """How much the stamps change cycles an iteration, by slope; None when no clean run tells."""
+    found = scope.rows(f"SELECT perturbation FROM perturbation WHERE capture_id = {quote(capture)}")
+    value = found[0]["perturbation"] if found else None
+    return None if value is None else float(value)
+
+
+def units(scope: Analysis) -> list[str]:
+    """Units of the clocks that lanes of the selection use, for headings."""
+    where = scope.where("capture_id", "launch", "cta", "role", alias="l")
+    sql = f"""SELECT DISTINCT c.unit, c.step_ticks FROM lanes l JOIN clocks c
+              ON c.capture_id = l.capture_id AND c.clock = l.clock WHERE {where} ORDER BY c.unit, c.step_ticks"""
+    return sorted({row["unit"] for row in scope.rows(sql)})
+
+
+def resolution_note(scope: Analysis) -> str:
+    """A line for clocks whose step is coarser than one tick; '' when every tick counts."""
+    where = scope.where("capture_id", "launch", "cta", "role", alias="l")
+    sql = f"""SELECT c.unit, MAX(c.step_ticks) AS step FROM lanes l JOIN clocks c ON c.capture_id = l.capture_id
+              AND c.clock = l.clock WHERE {where} GROUP BY c.unit HAVING MAX(c.step_ticks) > 1 ORDER BY c.unit"""
+    steps = [f"{row['step']} {row['unit']}" for row in scope.rows(sql)]
+    if not steps:
+        return ""
+    return f"The clock steps by {' and '.join(steps)}: each length is known to one step at either end."
