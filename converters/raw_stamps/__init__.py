@@ -1,0 +1,204 @@
+"""Raw stamp buffers: what a kernel's stamps wrote, slot by slot, with a role spec that names the slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wsformat import rolespec, stamps
+from wsformat.bundle import Bundle
+from wsformat.converters.raw_stamps import buffers
+from wsformat.converters.raw_stamps import options as given
+from wsformat.converters.raw_stamps import spec as specs
+from wsformat.errors import BadRequest, MalformedInput
+from wsformat.provenance import bytes_sha256, capture_id, loss_attributes, source_entry
+from wsformat.rolespec import Layout, RoleSpec
+
+NAME = "raw_stamps"
+TITLE = "raw stamp buffers"
+EXTENSIONS = (".npy", ".npz", ".i32", ".u32", ".bin", ".i64", ".safetensors")
+OPTIONS = given.OPTIONS
+LOSSES = (
+    "A slot holds a time and nothing else: no payloads, no tiles.",
+    "Which warp wrote a slot is known only when the role spec says it.",
+    "32-bit stamps lose their high half; it is restored from the start and end records, or by order.",
+    "Without start and end records (meta), the SM and the relation to ns are unknown.",
+    "Stamps beyond the last slot are lost; a lane that may have lost some is marked truncated or unknown.",
+)
+
+
+def sniff(head: bytes, path: Path) -> bool:
+    """Whether the content is one of the containers; a raw buffer is also told by its name."""
+    kind, _ = buffers.container(head, path)
+    return bool(kind) and (kind != "raw" or path.stat().st_size % 4 == 0)
+
+
+def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
+    """Read stamp buffers: each file is a launch (or several), each buffer in it a CTA.
+
+    Args:
+        paths: buffers, all of one layout.
+        options: see ``OPTIONS``.
+
+    Raises:
+        MalformedInput, BadRequest
+    """
+    asked = given.parse(options, len(paths))
+    loaded = [buffers.load(path, _head(path)) for path in paths]
+    raw_spec, spec_name = _raw_spec(asked, loaded, paths)
+    layout = _layout(asked, raw_spec, loaded, paths)
+    launches = _launches(asked, loaded, paths, layout)
+    spec, notes = specs.resolve(raw_spec, spec_name, layout, launches, asked)
+    hashes = [bytes_sha256(path) for path in [*paths, *asked.meta, *[p for p, _ in asked.lifetimes]]]
+    cid = capture_id(hashes, raw_spec, asked.identity(layout))
+    dialect = f"{NAME}.{loaded[0].dialect}"
+    experiment = asked.facts.get("experiment") or spec.capture.get("experiment") or (cid if asked.clean else "")
+    capture = {**asked.facts, "experiment": experiment, "capture_id": cid, "kind": "stamped", "source_format": dialect}
+    tables, surveys = stamps.decode(launches, spec, layout, capture, unwritten=asked.unwritten)
+    entries = [
+        source_entry(
+            path,
+            sha,
+            capture_ids=[cid],
+            converter=NAME,
+            dialect=f"{NAME}.{part.dialect}",
+            detected_by=part.detected_by,
+            options=asked.identity(layout),
+        )
+        for path, sha, part in zip(paths, hashes, loaded, strict=False)
+    ]
+    entries += [
+        source_entry(
+            path, sha, capture_ids=[cid], converter=NAME, dialect=f"{NAME}.meta", detected_by="named by the user"
+        )
+        for path, sha in zip([*asked.meta, *[p for p, _ in asked.lifetimes]], hashes[len(paths) :], strict=True)
+    ]
+    if asked.spec_path is not None:
+        entries.append(
+            source_entry(
+                asked.spec_path,
+                bytes_sha256(asked.spec_path),
+                capture_ids=[cid],
+                converter=NAME,
+                dialect=f"{NAME}.rolespec" if rolespec.is_rolespec(raw_spec) else f"{NAME}.skill_spec",
+                detected_by="named by the user",
+            )
+        )
+    tables["findings"] = [{"capture_id": cid, "kind": "message", "subject": s, "text": text} for s, text in notes]
+    tables["attributes"] = loss_attributes(cid, _accounting(surveys, tables, notes))
+    if asked.clean:
+        entries += _add_clean(tables, asked, spec, launches[0].ctas, experiment, layout)
+    return Bundle.from_tables(tables, sources=entries)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(65_536)
+
+
+def _raw_spec(asked: given.Given, loaded: Sequence[buffers.Buffers], paths: Sequence[Path]) -> tuple[Any, str]:
+    """The role spec as JSON values and what to call it: the option, else what the first file carries."""
+    if asked.spec is not None:
+        return asked.spec, str(asked.spec_path or "role spec")
+    for part, path in zip(loaded, paths, strict=True):
+        if part.spec is not None:
+            return part.spec, f"{path}: role spec"
+    raise BadRequest(
+        f"{paths[0]}: no role spec, so nobody knows what its slots mean",
+        "Give --spec FILE: our role spec, or the JSON with roles, role_id, active, stall, deps.",
+    )
+
+
+def _layout(asked: given.Given, raw_spec: Any, loaded: Sequence[buffers.Buffers], paths: Sequence[Path]) -> Layout:
+    if asked.layout is not None:
+        return asked.layout
+    for part in loaded:
+        if part.layout is not None:
+            return part.layout
+        if part.data.ndim >= 3:
+            return Layout(*(int(n) for n in part.data.shape[-3:]))
+    said = raw_spec.get("layout") if isinstance(raw_spec, dict) else None
+    if isinstance(said, dict):
+        return buffers.parse_layout([said.get(n) for n in ("roles", "events", "iterations")], "role spec")
+    raise BadRequest(f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64.")
+
+
+def _launches(
+    asked: given.Given, loaded: Sequence[buffers.Buffers], paths: Sequence[Path], layout: Layout
+) -> list[stamps.StampLaunch]:
+    result = []
+    for number, (path, part) in enumerate(zip(paths, loaded, strict=True)):
+        parts = buffers.split(part.data, layout, path)
+        meta = buffers.load_meta(asked.meta[number]) if asked.meta else None
+        count = sum(len(p) for p in parts)
+        if meta is not None and len(meta) != count:
+            raise MalformedInput(
+                f"{asked.meta[number]}: {len(meta)} records, but {path} holds {count} buffers of layout {layout}"
+            )
+        at = 0
+        for slots in parts:
+            mine = None if meta is None else meta[at : at + len(slots)]
+            at += len(slots)
+            result.append(stamps.StampLaunch(slots, mine, trip_count=asked.trip_count, source=path.name))
+    ctas = result[0].ctas
+    for path, trips in asked.lifetimes:
+        result += _lifetimes(path, trips, ctas, "stamped")
+    return result
+
+
+def _lifetimes(path: Path, trips: int, ctas: int, kind: str) -> list[stamps.StampLaunch]:
+    """Launches without stamp buffers: start and end records only."""
+    records = buffers.load_meta(path)
+    if len(records) % ctas:
+        raise MalformedInput(f"{path}: {len(records)} records, not a multiple of the {ctas} CTAs of the stamped launch")
+    return [
+        stamps.StampLaunch(None, part, kind=kind, trip_count=trips, source=path.name)
+        for part in records.reshape(-1, ctas)
+    ]
+
+
+def _accounting(surveys: Sequence[Any], tables: Mapping[str, Any], notes: Sequence[Any]) -> dict[str, int | str]:
+    lanes = tables["lanes"]
+    kept = int(lanes.column("records_kept").to_numpy().sum())
+    lost = lanes.column("records_lost").to_numpy()
+    known = not (lost < 0).any()
+    losses: dict[str, int | str] = {
+        "records_expected": kept + int(lost.sum()) if known else -1,
+        "records_kept": kept,
+        "records_lost": int(lost.sum()) if known else -1,
+        "out_of_order": sum(s.out_of_order for s in surveys if s is not None),
+        "wraps_undone": int(lanes.column("wraps").to_numpy().sum()),
+        "overhead_corrected": 0,
+    }
+    assumed = [text for subject, text in notes if subject == "assumption"]
+    return losses | ({"assumption": " ".join(assumed)} if assumed else {})
+
+
+def _add_clean(
+    tables: dict[str, Any], asked: given.Given, spec: RoleSpec, ctas: int, experiment: str, layout: Layout
+) -> list[dict[str, Any]]:
+    """Add the clean launches as a capture of their own, of the same experiment."""
+    launches, entries = [], []
+    hashes = [bytes_sha256(path) for path, _ in asked.clean]
+    cid = capture_id(hashes, None, {"clean": [trips for _, trips in asked.clean], "ctas": ctas, **asked.facts})
+    for (path, trips), sha in zip(asked.clean, hashes, strict=True):
+        launches += _lifetimes(path, trips, ctas, "clean")
+        entries.append(
+            source_entry(
+                path, sha, capture_ids=[cid], converter=NAME, dialect=f"{NAME}.meta", detected_by="named by the user"
+            )
+        )
+    bare = RoleSpec((), (), capture=spec.capture, launch=spec.launch, clock=spec.clock)
+    capture = {
+        **asked.facts,
+        "experiment": experiment,
+        "capture_id": cid,
+        "kind": "clean",
+        "stamp_sink": "",
+        "source_format": f"{NAME}.meta",
+    }
+    clean, _ = stamps.decode(launches, bare, layout, capture)
+    for name in ("captures", "launches", "lanes", "clocks", "clock_anchors"):
+        tables[name] = specs.append_rows(name, tables[name], clean[name])
+    return entries

@@ -1,0 +1,135 @@
+"""From a role spec as given to one that names every slot that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wsformat import rolespec, stamps
+from wsformat.converters.raw_stamps.options import Given
+from wsformat.errors import MalformedInput
+from wsformat.rolespec import Layout, RoleSpec, Row
+from wsformat.stamp_times import Array
+from wsformat.tables import conform, rows_to_table
+
+Note = tuple[str, str]
+"""Subject and text of a finding."""
+
+
+def resolve(
+    raw: Any, name: str, layout: Layout, launches: Sequence[stamps.StampLaunch], asked: Given
+) -> tuple[RoleSpec, list[Note]]:
+    """The spec that the tables come from, and what had to be assumed or is odd.
+
+    Raises:
+        MalformedInput: no valid spec, nothing is written, or the spec names what nobody wrote.
+    """
+    notes: list[Note] = []
+    spec = rolespec.parse(raw, name, layout)
+    used = _used(launches, layout, asked.unwritten)
+    spec = _add_strays(spec, used, notes)
+    _refuse_unwritten(spec, used, name, asked.allow_unwritten, notes)
+    return spec, notes
+
+
+def _used(launches: Sequence[stamps.StampLaunch], layout: Layout, unwritten: int) -> Array:
+    """Last iteration written of each slot kind in any launch, ``[role, event]``, -1 never.
+
+    Raises:
+        MalformedInput: a launch that wrote nothing.
+    """
+    total = np.full((layout.roles, layout.events), -1)
+    for launch in launches:
+        if launch.slots is None:
+            continue
+        mine = stamps.last_written(launch, unwritten)
+        if mine.max() < 0:
+            raise MalformedInput(
+                f"{launch.source}: every slot holds {unwritten}, so no stamp was written",
+                "Check that the kernel was built with stamps and the buffer was copied after it finished.",
+            )
+        total = np.maximum(total, mine)
+    return total
+
+
+def _add_strays(spec: RoleSpec, used: Array, notes: list[Note]) -> RoleSpec:
+    """Name the slots that are written and that the spec does not name: nothing is dropped."""
+    roles, events = list(spec.roles), list(spec.events)
+    by_index = {r["role_index"]: r["role"] for r in roles}
+    named = {(r["role"], e["event_index"]) for r in roles for e in events if e["role"] == r["role"]}
+    for index, event in np.argwhere(used >= 0).tolist():
+        if index not in by_index:
+            name = _free_name(f"role_{index}", by_index.values())
+            roles.append(
+                {
+                    **dict.fromkeys(roles[0]),
+                    **_blank_role(roles[0]),
+                    "role": name,
+                    "role_index": index,
+                    "display_order": len(roles),
+                }
+            )
+            by_index[index] = name
+            notes.append(("role spec", f"Role index {index} is written and not in the spec; it is called {name}."))
+        role = by_index[index]
+        if (role, event) not in named:
+            name = _free_name(f"event_{event}", [e["event"] for e in events if e["role"] == role])
+            loop = rolespec.MAIN_LOOP if used[index, event] > 0 else rolespec.ONCE
+            events.append({**_blank_event(), "role": role, "event": name, "event_index": event, "loop": loop})
+            notes.append(
+                (
+                    "role spec",
+                    f"Event index {event} of {role} is written and not in the spec; it is called {name}, loop {loop}.",
+                )
+            )
+    return spec.with_rows(roles=roles, events=events)
+
+
+def _blank_role(like: Row) -> Row:
+    text = {k: "" for k, v in like.items() if isinstance(v, str)}
+    return {**text, "kind": "other", "lane_kind": "thread", "warp": -1}
+
+
+def _blank_event() -> Row:
+    return {"payload_type": "", "payload_unit": "", "meaning": ""}
+
+
+def _free_name(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _refuse_unwritten(spec: RoleSpec, used: Array, name: str, allowed: bool, notes: list[Note]) -> None:
+    """Spans and edges need stamps: an index typed wrong looks like a role that never waits."""
+    index = {r["role"]: r["role_index"] for r in spec.roles}
+    never = {(e["role"], e["event"]) for e in spec.events if used[index[e["role"]], e["event_index"]] < 0}
+    missing: dict[tuple[str, str], list[str]] = {}
+    for span in spec.spans:
+        for end in ("begin_event", "end_event"):
+            if (span["role"], span[end]) in never:
+                missing.setdefault((span["role"], span[end]), []).append(f"span {span['span']}")
+    for edge in spec.dependencies:
+        for side in ("producer", "consumer"):
+            if (edge[f"{side}_role"], edge[f"{side}_event"]) in never:
+                missing.setdefault((edge[f"{side}_role"], edge[f"{side}_event"]), []).append(
+                    f"edge {edge['producer_role']} -> {edge['consumer_role']}"
+                )
+    if not missing:
+        return
+    found = "; ".join(f"{role} {event} ({', '.join(dict.fromkeys(users))})" for (role, event), users in missing.items())
+    if not allowed:
+        raise MalformedInput(
+            f"{name}: names events that were never written in the whole buffer: {found}",
+            "Correct the event indices, or give --allow-unwritten when the kernel was built with fewer stamps.",
+        )
+    notes.append(("role spec", f"Never written: {found}."))
+
+
+def append_rows(name: str, one: Any, other: Any) -> pa.Table:
+    """Two lots of rows of a table, as one."""
+    parts = [p if isinstance(p, pa.Table) else rows_to_table(name, p) for p in (one, other)]
+    return pa.concat_tables([conform(name, p) for p in parts if p.num_columns])

@@ -1,0 +1,1 @@
+"""Real stamp buffers that ship with the package."""

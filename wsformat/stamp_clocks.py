@@ -1,0 +1,170 @@
+"""Clock domains of stamped launches: which CTAs share a counter, and how it maps to the device's timer.
+
+* ``clock64`` is one counter an SM, and it runs on from launch to launch: CTAs on one SM share a domain when the
+  records of the CTAs say on which SM they ran. When the records contradict that (the counter went back while the
+  device's timer went on, as after a reset or on another device), every launch gets domains of its own.
+* Without records every CTA has a domain of scope ``source``: nothing relates it to another.
+* ``globaltimer`` is one timer for the device, in ns; its step is measured, never assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from wsformat.rolespec import RoleSpec
+from wsformat.stamp_times import Array, granularity
+
+if TYPE_CHECKING:
+    from wsformat.stamps import StampLaunch
+
+NO_ANCHOR = "no start and end records: comparable within one CTA only"
+SIMULTANEOUS = "the two clocks of a record are taken as read at the same moment"
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Clocks of a capture.
+
+    Attributes:
+        clocks, anchors: rows of clocks and clock_anchors.
+        clock, sm: per launch, the clock and SM of each CTA.
+    """
+
+    clocks: pa.Table
+    anchors: pa.Table
+    clock: list[Array]
+    sm: list[Array]
+
+
+def assign_clocks(
+    launches: Sequence[StampLaunch],
+    spec: RoleSpec,
+    capture_id: str,
+    seen: Sequence[tuple[Array, Array] | None],
+    width_bits: int,
+) -> Domains:
+    """Give every CTA a clock.
+
+    Args:
+        launches: with or without records of their CTAs.
+        spec: its ``clock`` says unit and scope of the stamps.
+        capture_id: of the rows.
+        seen: per launch the granularity and the wraps of each CTA's stamps, None without stamps.
+        width_bits: width of a slot.
+    """
+    unit, scope = str(spec.clock.get("unit", "cycle")), str(spec.clock.get("scope", "sm"))
+    counts = [launch.ctas for launch in launches]
+    sm = [
+        np.full(n, -1) if k.meta is None else k.meta["sm"].astype(np.int64)
+        for k, n in zip(launches, counts, strict=True)
+    ]
+    launch_of = np.repeat(np.arange(len(launches)), counts)
+    all_sm = np.concatenate(sm) if sm else np.zeros(0, np.int64)
+    step, wraps = _seen(launches, seen, counts)
+    if scope != "sm":
+        # One counter for all CTAs, or for all that the source holds.
+        key = np.zeros(len(all_sm), np.int64)
+    else:
+        shared = _one_counter_per_sm(launches)
+        own = np.arange(len(all_sm)) + (1 << 40)
+        per_sm = all_sm + (0 if shared else 1) * (launch_of << 20)
+        key = np.where(all_sm >= 0, per_sm, own)
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    clock = rank[number]
+    known = all_sm[np.sort(first)] if scope == "sm" else np.full(len(first), -1)
+    steps, wrapped = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    np.gcd.at(steps, clock, step)
+    np.add.at(wrapped, clock, wraps)
+    anchored = scope == "sm" and any(k.meta is not None for k in launches)
+    timer = len(first)
+    anchors, timer_step = _anchors(launches, clock, counts, timer, capture_id) if anchored else (None, -1)
+    rows: dict[str, Any] = {
+        "scope": np.where(known >= 0, "sm", "source" if scope == "sm" else scope).tolist(),
+        "unit": [unit] * len(first),
+        "sm": known.tolist(),
+        "step_ticks": np.where(steps > 0, steps, -1).tolist(),
+        "width_bits": [width_bits] * len(first),
+        "wraps": wrapped.tolist(),
+        "assumption": [
+            str(spec.clock.get("assumption", "")) or (NO_ANCHOR if x < 0 and scope == "sm" else "")
+            for x in known.tolist()
+        ],
+        "hz_nominal": [spec.clock.get("hz_nominal")] * len(first),
+    }
+    if anchored:
+        for name, value in (
+            ("scope", "device"),
+            ("unit", "ns"),
+            ("sm", -1),
+            ("step_ticks", timer_step),
+            ("width_bits", 64),
+            ("wraps", 0),
+            ("assumption", SIMULTANEOUS),
+            ("hz_nominal", None),
+        ):
+            rows[name].append(value)
+    rows["clock"] = list(range(len(rows["sm"])))
+    rows["capture_id"] = [capture_id] * len(rows["sm"])
+    rows["hz_nominal"] = pa.array(rows["hz_nominal"], pa.float64())
+    cuts = np.cumsum(counts)[:-1]
+    return Domains(pa.table(rows), pa.table({}) if anchors is None else anchors, np.split(clock, cuts), sm)
+
+
+def _seen(
+    launches: Sequence[StampLaunch], seen: Sequence[tuple[Array, Array] | None], counts: Sequence[int]
+) -> tuple[Array, Array]:
+    """Granularity and wraps of every CTA; a CTA without stamps shows its lifetime alone."""
+    steps, wraps = [], []
+    for launch, one, count in zip(launches, seen, counts, strict=True):
+        step, wrap = one if one is not None else (np.zeros(count, np.int64), np.zeros(count, np.int64))
+        if launch.meta is not None:
+            step = np.gcd(step, (launch.meta["c1"] - launch.meta["c0"]).astype(np.int64))
+        steps.append(step)
+        wraps.append(wrap)
+    return np.concatenate(steps), np.concatenate(wraps)
+
+
+def _one_counter_per_sm(launches: Sequence[StampLaunch]) -> bool:
+    """Whether, SM by SM, the counter never went back while the device's timer went on."""
+    metas = [k.meta for k in launches if k.meta is not None]
+    if not metas:
+        return True
+    every = np.concatenate(metas)
+    order = np.lexsort((every["c0"], every["g0"], every["sm"]))
+    one = every[order]
+    same = one["sm"][1:] == one["sm"][:-1]
+    return not bool((same & (one["c0"][1:] < one["c0"][:-1])).any())
+
+
+def _anchors(
+    launches: Sequence[StampLaunch], clock: Array, counts: Sequence[int], timer: int, capture_id: str
+) -> tuple[pa.Table, int]:
+    """Rows of clock_anchors and the step of the device's timer."""
+    metas = [k.meta for k in launches if k.meta is not None]
+    step = granularity([np.concatenate([m["g0"], m["g1"]]).astype(np.int64) for m in metas])
+    launch_of = np.repeat(np.arange(len(launches)), counts)
+    with_meta = np.repeat([k.meta is not None for k in launches], counts)
+    every = np.concatenate(metas)
+    rows = {
+        "launch": np.tile(launch_of[with_meta], 2),
+        "clock": np.tile(clock[with_meta], 2),
+        "t": np.concatenate([every["c0"], every["c1"]]).astype(np.int64),
+        "reference_clock": np.full(2 * len(every), timer),
+        "reference_t": np.concatenate([every["g0"], every["g1"]]).astype(np.int64),
+    }
+    # A read of a timer that moves in steps is late by less than one of them.
+    table = pa.table(
+        {
+            "capture_id": pa.repeat(capture_id, 2 * len(every)),
+            **rows,
+            "error_ns": pa.repeat(pa.scalar(float(step), pa.float64()), 2 * len(every)),
+        }
+    )
+    return table, step
