@@ -14,14 +14,16 @@ from wsformat.errors import BadRequest
 if TYPE_CHECKING:
     from wsformat.bundle import Bundle
 
-Files = Annotated[list[Path], typer.Argument(metavar="FILES…", help="foreign files, all of one format")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="foreign files, all of one format")]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default named after FILE")
 ]
 Format = Annotated[str, typer.Option("--format", metavar="NAME", help="do not guess the format: `wsformat formats`")]
 Option = Annotated[
     list[str] | None,
-    typer.Option("-O", metavar="NAME=VALUE", help="any option of the converter: `wsformat formats` lists them"),
+    typer.Option(
+        "--option", "-O", metavar="NAME=VALUE", help="any option of the converter: `wsformat formats` lists them"
+    ),
 ]
 Spec = Annotated[
     Path | None, typer.Option("--spec", metavar="FILE", help="role spec: what roles, events, waits and edges there are")

@@ -54,9 +54,8 @@ def iteration_figures(scope: Analysis) -> dict[str, Any]:
     chosen = scope.where("capture_id")
     family = f"""capture_id IN (SELECT capture_id FROM captures WHERE {chosen} OR experiment <> '' AND experiment IN
                  (SELECT experiment FROM captures WHERE {chosen}))"""
-    slope = scope.rows(f"SELECT * FROM slope WHERE {family} ORDER BY capture_id, kind")
-    change = scope.rows(f"SELECT * FROM perturbation WHERE {chosen} ORDER BY capture_id")
-    return {"iterations": summary, "slope": slope, "perturbation": change}
+    slope = scope.rows(f"SELECT * FROM slope WHERE {family} ORDER BY capture_id, kind, pass, grid_ctas, slots")
+    return {"iterations": summary, "slope": slope, "perturbation": scopes.perturbations(scope)}
 
 
 def _print(scope: Analysis, found: dict[str, Any]) -> None:
@@ -84,24 +83,29 @@ def _print(scope: Analysis, found: dict[str, Any]) -> None:
         body = []
         for row in found["slope"]:
             trips = f"{row['trips_low']} to {row['trips_high']}"
-            lead = [
-                scope.name(row["capture_id"]),
-                row["kind"],
-                number(row["slope_ticks"], 2),
-                number(row["fixed_ticks"]),
-            ]
-            body.append([*lead, trips, row["launches"]])
+            launches = f"{row['launches_low']} and {row['launches_high']}"
+            ctas = number(row["grid_ctas"] if row["grid_ctas"] > 0 else None)
+            figures = [number(row["slope_ticks"], 2), number(row["fixed_ticks"]), trips, launches, row["unit"]]
+            body.append([scope.name(row["capture_id"]), row["kind"], ctas, *figures])
         print_table(
-            ["<capture", "<launches", "slope", "fixed cost", "trips", "n"],
+            ["<capture", "<launches", "CTAs", "slope", "fixed cost", "trips", "launches", "<unit"],
             body,
             title="Ticks an iteration, method slope (CTA lifetime over trip count; needs no stamps):",
         )
     print()
     for row in found["perturbation"]:
-        stamped, clean = number(row["stamped_ticks"], 2), number(row["clean_ticks"], 2)
-        print(
-            f"Perturbation of {scope.name(row['capture_id'])}: {percent(row['perturbation'], sign=True)} "
-            f"(slope {stamped} stamped, {clean} clean, trips {row['trips_low']} to {row['trips_high']})."
-        )
+        print(f"Perturbation of {scope.name(row['capture_id'])}: {disturbance(row)}.")
     if not found["perturbation"]:
         print("Perturbation: unknown. Import clean launches of the same kernel beside the stamped ones to know it.")
+
+
+def disturbance(row: dict[str, Any]) -> str:
+    """A row of the view perturbation in words, with what it was computed from."""
+    from wsformat.cli.output import number, percent
+
+    slope = row["method"] == "slope"
+    trips = f"trips {row['trips_low']} to {row['trips_high']}" if slope else f"{row['trips_high']} trips"
+    what = "an iteration" if slope else "a CTA lifetime"
+    ticks = f"{number(row['ticks'], 2)} {row['kind']}, {number(row['clean_ticks'], 2)} clean {row['unit']}s {what}"
+    launches = f"{row['launches']} {row['kind']} and {row['clean_launches']} clean launches"
+    return f"{percent(row['perturbation'], sign=True)} by {row['method']} ({ticks}; {trips}, {launches})"

@@ -12,9 +12,12 @@ from typing import Annotated
 import typer
 
 from wsformat.cli import (
+    check,
     convert,
+    critical,
     iterations,
     overlap,
+    picture,
     query,
     spec_check,
     states,
@@ -60,11 +63,14 @@ app.command("import", rich_help_panel=GET)(convert.import_)
 app.command("export", rich_help_panel=GET)(convert.export)
 app.command("formats", rich_help_panel=GET)(convert.formats)
 app.command("info", rich_help_panel=CHECK)(query.info)
+app.command("validate", rich_help_panel=CHECK)(check.validate)
 app.add_typer(spec_check.spec_app, name="spec", rich_help_panel=CHECK)
 app.command("states", rich_help_panel=LOOK)(states.states)
 app.command("waits", rich_help_panel=LOOK)(waits.waits)
 app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)
 app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
+app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
+app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("query", rich_help_panel=LOOK)(query.query)
 
 

@@ -35,7 +35,9 @@ def overlap(
     """
     from wsformat.cli.output import print_json
 
-    with scopes.analysis(bundle, capture=capture, launch=launch, cta=cta) as scope:
+    # For every pair the view is asked again and again: compute it once.
+    kept = () if a else ("overlap",)
+    with scopes.analysis(bundle, capture=capture, launch=launch, cta=cta, materialise=kept) as scope:
         kind = "resource" if resource else "role"
         if bool(a) != bool(b):
             raise BadRequest(
@@ -70,24 +72,16 @@ def overlap_of(scope: Analysis, kind: str, a: str, b: str) -> dict[str, Any]:
         raise BadRequest(f"{a!r} overlaps with itself: name two {kind}s", _known(scope, kind))
     low, high = sorted((a, b))
     where = scope.where("capture_id", "launch", "cta")
-    lanes = f"role IN ({scopes.quote(a)}, {scopes.quote(b)})" if kind == "role" else "TRUE"
     found = scope.rows(
         f"""
-        WITH window_of AS (
-          SELECT launch, cta, clock, MIN(t_first) AS t_first, MAX(t_last) AS t_last
-          FROM role_state WHERE {where} AND {lanes} GROUP BY launch, cta, clock
-        ), pair AS (
-          SELECT * FROM overlap WHERE {where} AND set_kind = '{kind}' AND set_a = {scopes.quote(low)}
-             AND set_b = {scopes.quote(high)}
-        )
-        SELECT launch, cta, clock, COALESCE(p.both_ticks, 0) AS cycles, COALESCE(p.a_ticks, 0) AS low_cycles,
-               COALESCE(p.b_ticks, 0) AS high_cycles, COALESCE(p.union_ticks, 0) AS union_cycles, w.t_first, w.t_last
-        FROM window_of w LEFT JOIN pair p USING (launch, cta, clock) WHERE cta >= 0 ORDER BY launch, cta, clock
+        SELECT launch, cta, clock, both_ticks AS cycles, a_ticks, b_ticks, union_ticks AS union_cycles, t_first, t_last
+        FROM overlap WHERE {where} AND set_kind = '{kind}' AND set_a = {scopes.quote(low)}
+          AND set_b = {scopes.quote(high)} ORDER BY launch, cta, clock
         """
     )
     per_cta = []
     for row in found:
-        sides = (row.pop("low_cycles"), row.pop("high_cycles"))
+        sides = (row.pop("a_ticks"), row.pop("b_ticks"))
         row["a_cycles"], row["b_cycles"] = sides if (a, b) == (low, high) else sides[::-1]
         start, end = row.pop("t_first"), row.pop("t_last")
         per_cta.append({**row, **_shares(row), "window": {"t_first": start, "t_last": end, "ticks": end - start}})
@@ -125,7 +119,7 @@ def _print(scope: Analysis, found: list[dict[str, Any]], each: bool) -> None:
         print("\nFewer than two to compare.")
         return
     unit = found[0]["unit"] or "tick"
-    print(f"Ticks are {unit}s. Window: from the first to the last point of the lanes compared, in each CTA.\n")
+    print(f"Ticks are {unit}s. Window: the recorded windows of the lanes of each CTA.\n")
     columns = ["launch", "cta"] if each else []
     columns += ["<A", "<B", "both active", "of A", "of B", "of union", "A active", "B active", "union", "window"]
     columns += [] if each else ["CTAs"]

@@ -25,14 +25,11 @@ def progress(doing: str) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.description}", markup=False)
-    done = TextColumn("{task.completed:,}", markup=False)
-    with Progress(text, BarColumn(), done, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        tasks = {"": bar.add_task(doing, total=None)}
+    count = TextColumn("{task.completed:,}", markup=False)
+    with Progress(text, BarColumn(), count, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
 
-        def advance(what: str, count: int, total: int) -> None:
-            bar.update(tasks[""], visible=False)
-            if what not in tasks:
-                tasks[what] = bar.add_task(f"{doing} {what}", total=None)
-            bar.update(tasks[what], completed=count, total=total if total >= 0 else None)
+        def advance(what: str, done: int, total: int) -> None:
+            bar.update(task, description=f"{doing} {what}", completed=done, total=total if total >= 0 else None)
 
         yield advance

@@ -110,6 +110,25 @@ def open_bundle(path: Path) -> Bundle:
     return Bundle.open(path)
 
 
+def choose_captures(bundle: Bundle, wanted: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Labels of all captures by id, and the ids chosen: by label, by the start of an id, or all for ''.
+
+    Raises:
+        BadRequest: no such capture, or several.
+    """
+    labels = {row["capture_id"]: row["label"] or "" for row in bundle.table("captures").to_pylist()}
+    if not labels:
+        raise BadRequest(f"{bundle.path}: holds no capture")
+    if not wanted:
+        return labels, tuple(labels)
+    chosen = tuple(i for i, label in labels.items() if label == wanted)
+    chosen = chosen or tuple(i for i in labels if i.startswith(wanted))
+    if len(chosen) != 1:
+        what = "no capture" if not chosen else f"{len(chosen)} captures"
+        raise BadRequest(f"{bundle.path}: {what} {wanted!r}", f"Captures: {names(labels)}.")
+    return labels, chosen
+
+
 @contextmanager
 def analysis(
     path: Path,
@@ -127,17 +146,7 @@ def analysis(
         BadRequest: a selector that names nothing in it; the hint lists what there is.
     """
     bundle = open_bundle(path)
-    labels = {row["capture_id"]: row["label"] or "" for row in bundle.table("captures").to_pylist()}
-    if not labels:
-        raise BadRequest(f"{path}: holds no capture")
-    chosen = tuple(labels)
-    if capture:
-        chosen = tuple(i for i, label in labels.items() if label == capture) or tuple(
-            i for i in labels if i.startswith(capture)
-        )
-        if len(chosen) != 1:
-            what = "no capture" if not chosen else f"{len(chosen)} captures"
-            raise BadRequest(f"{path}: {what} {capture!r}", f"Captures: {names(labels)}.")
+    labels, chosen = choose_captures(bundle, capture)
     with bundle.duckdb(materialise=materialise) as connection:
         found = Analysis(bundle, connection, chosen, launch, cta, role, labels)
         _check(found)
@@ -166,6 +175,7 @@ def headline(scope: Analysis) -> list[str]:
     from wsformat.cli.output import clean, percent
 
     lines = []
+    disturbed = perturbations(scope)
     for row in scope.rows(
         f"""
         SELECT c.*, (SELECT COUNT(*) FROM launches l WHERE l.capture_id = c.capture_id) AS launches,
@@ -180,10 +190,9 @@ def headline(scope: Analysis) -> list[str]:
         note = f"completeness: {row['completeness']}"
         if row["completeness"] == "truncated":
             note += " (states hold for the recorded window only)"
-        known = perturbation(scope, row["capture_id"])
-        note += "; perturbation: "
-        note += percent(known, sign=True) if known is not None else "unknown (no clean launches beside it)"
-        lines.append(note)
+        known = [p for p in disturbed if p["capture_id"] == row["capture_id"]]
+        shown = [f"{percent(p['perturbation'], sign=True)} by {p['method']}" for p in known]
+        lines.append(f"{note}; perturbation: {', '.join(shown) or 'unknown (no clean launches to compare with)'}")
     return lines
 
 
@@ -192,11 +201,12 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def perturbation(scope: Analysis, capture: str) -> float | None:
-    """How much the stamps change cycles an iteration, by slope; None when no clean run tells."""
-    found = scope.rows(f"SELECT perturbation FROM perturbation WHERE capture_id = {quote(capture)}")
-    value = found[0]["perturbation"] if found else None
-    return None if value is None else float(value)
+def perturbations(scope: Analysis) -> list[dict[str, Any]]:
+    """What the stamps did to the kernel: the row to quote of each stamped kind, pass and grid of the selection."""
+    where = scope.where("capture_id")
+    return scope.rows(
+        f"SELECT * FROM perturbation WHERE preference = 1 AND {where} ORDER BY capture_id, kind, pass, grid_ctas, slots"
+    )
 
 
 def units(scope: Analysis) -> list[str]:

@@ -42,30 +42,28 @@ def lane_states(scope: Analysis) -> list[dict[str, Any]]:
 
     A lane of a role that wrote nothing is there with extent 0.
     """
+
+    def where(alias: str) -> str:
+        return scope.where("capture_id", "launch", "cta", "role", alias=alias)
+
     found = scope.rows(
         f"""
         WITH waited AS (
-          SELECT capture_id, lane, SUM(blocked_ticks) AS blocked, SUM(satisfied_ticks) AS satisfied,
-                 SUM(unjudged_ticks) AS unjudged
-          FROM wait WHERE {scope.where("capture_id", "launch", "cta", "role")} GROUP BY capture_id, lane
-        ), measured AS (
-          SELECT * FROM role_state WHERE {scope.where("capture_id", "launch", "cta", "role")}
-        ), declared AS (
-          SELECT * FROM lanes WHERE {scope.where("capture_id", "launch", "cta", "role")}
+          SELECT x.capture_id, x.lane, SUM(x.blocked_ticks) AS blocked, SUM(x.satisfied_ticks) AS satisfied,
+                 SUM(x.unjudged_ticks) AS unjudged
+          FROM wait x JOIN recorded_window w ON w.capture_id = x.capture_id AND w.lane = x.lane
+          WHERE x.t1 <= w.t_last AND {where("x")} GROUP BY x.capture_id, x.lane
         )
-        SELECT COALESCE(s.capture_id, l.capture_id) AS capture_id, COALESCE(l.launch, s.launch) AS launch,
-               COALESCE(l.cta, s.cta) AS cta, COALESCE(l.warp, s.warp) AS warp, COALESCE(l.role, s.role) AS role,
-               COALESCE(s.lane, l.lane) AS lane, COALESCE(k.kernel, '') AS kernel, COALESCE(c.unit, 'tick') AS unit,
-               COALESCE(l.completeness, 'unknown') AS completeness,
-               COALESCE(s.extent, 0) AS extent, COALESCE(s.stall, 0) AS stall, COALESCE(s.active, 0) AS active,
-               COALESCE(s.untracked, 0) AS untracked, COALESCE(w.blocked, 0) AS blocked,
+        SELECT s.capture_id, s.launch, s.cta, s.warp, s.role, s.lane, COALESCE(k.kernel, '') AS kernel,
+               COALESCE(c.unit, 'tick') AS unit, COALESCE(l.completeness, 'unknown') AS completeness,
+               s.extent, s.stall, s.active, s.untracked, COALESCE(w.blocked, 0) AS blocked,
                COALESCE(w.satisfied, 0) AS satisfied, COALESCE(w.unjudged, 0) AS unjudged
-        FROM measured s FULL JOIN declared l ON l.capture_id = s.capture_id AND l.lane = s.lane
-        LEFT JOIN waited w ON w.capture_id = s.capture_id AND w.lane = s.lane
+        FROM role_state s LEFT JOIN waited w ON w.capture_id = s.capture_id AND w.lane = s.lane
+        LEFT JOIN lanes l ON l.capture_id = s.capture_id AND l.lane = s.lane
         LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
-        LEFT JOIN launches k ON k.capture_id = l.capture_id AND k.launch = l.launch
-        WHERE s.lane IS NOT NULL OR l.role <> ''
-        ORDER BY capture_id, lane
+        LEFT JOIN launches k ON k.capture_id = s.capture_id AND k.launch = s.launch
+        WHERE {where("s")}
+        ORDER BY s.capture_id, s.lane
         """
     )
     for row in found:

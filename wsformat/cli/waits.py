@@ -74,7 +74,7 @@ def wait_groups(scope: Analysis) -> list[dict[str, Any]]:
         ), total AS (
           SELECT capture_id, role, span, barrier, COUNT(*) AS waits, SUM(ticks) AS gross, SUM(blocked_ticks) AS blocked,
                  SUM(satisfied_ticks) AS satisfied, SUM(unjudged_ticks) AS unjudged, MIN(wait_floor) AS floor_ticks,
-                 MEDIAN(ticks) AS median_ticks, MAX(ticks) AS max_ticks, {counts}
+                 QUANTILE_DISC(ticks, 0.5) AS median_ticks, MAX(ticks) AS max_ticks, {counts}
           FROM w GROUP BY ALL
         )
         SELECT t.*, COALESCE(b.binding, []) AS binding
