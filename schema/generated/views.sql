@@ -3,19 +3,54 @@
 
 CREATE OR REPLACE VIEW point AS
 -- point: every moment that has a name: stored stamps, and both ends of stored spans (span || '.begin', span || '.end').
+-- role is the role that declares the name: for the end of a span that crosses lanes it is the role of the begin.
+-- The end of an incomplete span is no moment that happened, so it is no point.
 SELECT capture_id, lane, role, event, iteration, t FROM events
 UNION ALL
 SELECT capture_id, lane, role, span || '.begin' AS event, iteration, t0 AS t FROM spans
 UNION ALL
-SELECT capture_id, end_lane AS lane, role, span || '.end' AS event, iteration, t1 AS t FROM spans;
+SELECT capture_id, end_lane AS lane, role, span || '.end' AS event, iteration, t1 AS t FROM spans WHERE complete;
+
+CREATE OR REPLACE VIEW recorded_window AS
+-- recorded_window: the time of a lane over which its states are taken, for every lane that has a point.
+-- It begins at the lane's first point. It ends at the last one, unless lanes.completeness is 'truncated'. Then the loop went on
+-- without stamps, and what comes after the cut must not count as untracked time of the recorded part. The cut is
+--   the last point of the loop that filled the slots (largest iteration >= launches.slots - 1; of several the one that ends first),
+--   else the last point of any loop, else the lane's last point.
+-- The loop of a point is that of event_types, else of span_types (ends of stored spans). Loop 'once' is outside every loop.
+WITH ends AS (
+  SELECT capture_id, lane, MIN(t) AS t_first, MAX(t) AS t_last, COUNT(*) AS points FROM point GROUP BY capture_id, lane
+), named AS (
+  SELECT capture_id, role, span || '.begin' AS event, loop FROM span_types
+  UNION ALL
+  SELECT capture_id, role, span || '.end' AS event, loop FROM span_types
+), truncated_lane AS (
+  SELECT l.capture_id, l.lane, COALESCE(k.slots, -1) AS slots
+  FROM lanes l LEFT JOIN launches k ON k.capture_id = l.capture_id AND k.launch = l.launch
+  WHERE l.completeness = 'truncated'
+), lane_loop AS (
+  SELECT p.capture_id, p.lane, x.slots, COALESCE(e.loop, n.loop, '') AS loop, MAX(p.iteration) AS last_iteration, MAX(p.t) AS t_last
+  FROM point p
+  JOIN truncated_lane x ON x.capture_id = p.capture_id AND x.lane = p.lane
+  LEFT JOIN event_types e ON e.capture_id = p.capture_id AND e.role = p.role AND e.event = p.event
+  LEFT JOIN named n ON n.capture_id = p.capture_id AND n.role = p.role AND n.event = p.event
+  GROUP BY p.capture_id, p.lane, x.slots, COALESCE(e.loop, n.loop, '')
+), cut AS (
+  SELECT capture_id, lane, COALESCE(MIN(CASE WHEN slots > 0 AND last_iteration >= slots - 1 THEN t_last END), MAX(t_last)) AS t_cut
+  FROM lane_loop WHERE loop <> 'once' GROUP BY capture_id, lane
+)
+SELECT e.capture_id, e.lane, e.t_first, COALESCE(c.t_cut, e.t_last) AS t_last, e.t_last AS t_last_point, e.points
+FROM ends e LEFT JOIN cut c ON c.capture_id = e.capture_id AND c.lane = e.lane;
 
 CREATE OR REPLACE VIEW span AS
--- span: stored spans + spans paired from points by (capture, lane, iteration) and span_types. Never by stack order.
--- A begin or end that occurs twice, or an end before its begin, makes no span: see orphan.
+-- span: stored spans, and spans paired from points by (capture, lane, iteration) and span_types. Never by stack order.
+-- A pair needs exactly one begin and one end, the end not before the begin; everything else is in orphan.
+-- end_event is the point that ends it: the declared end of a paired span, span || '.end' of a stored one.
+-- A stored span that ends before it begins is not complete. A span kind without an entry in span_types has state 'unknown'.
 WITH bound AS (
-  SELECT capture_id, role, span, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> ''
+  SELECT capture_id, role, span, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
   UNION ALL
-  SELECT capture_id, role, span, end_event AS event, 0 AS is_begin FROM span_types WHERE end_event <> ''
+  SELECT capture_id, role, span, end_event AS event, 0 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
 ), pair AS (
   SELECT p.capture_id, p.lane, b.span, p.iteration, COUNT(*) AS points,
          MIN(CASE WHEN b.is_begin = 1 THEN p.t END) AS t0, MIN(CASE WHEN b.is_begin = 0 THEN p.t END) AS t1
@@ -24,36 +59,39 @@ WITH bound AS (
 ), every_span AS (
   SELECT capture_id, lane, lane AS end_lane, span, iteration, t0, t1, TRUE AS complete, CAST(-1 AS BIGINT) AS span_id FROM pair WHERE points = 2 AND t1 >= t0
   UNION ALL
-  SELECT capture_id, lane, end_lane, span, iteration, t0, t1, complete, span_id FROM spans
+  SELECT capture_id, lane, end_lane, span, iteration, t0, t1, complete AND t1 >= t0 AS complete, span_id FROM spans
 )
 SELECT x.capture_id, x.lane, x.end_lane, l.launch, l.cta, l.warp, l.role, x.span, COALESCE(s.state, 'unknown') AS state, COALESCE(s.barrier, '') AS barrier, COALESCE(s.resource, '') AS resource,
-       CASE WHEN s.end_event <> '' THEN s.end_event ELSE x.span || '.end' END AS end_event,
+       CASE WHEN x.span_id < 0 THEN s.end_event ELSE x.span || '.end' END AS end_event,
        x.iteration, l.clock, x.t0, x.t1, x.complete, x.span_id
 FROM every_span x
 LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
 LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = l.role AND s.span = x.span;
 
 CREATE OR REPLACE VIEW orphan AS
--- orphan: points of a declared span that made no span, with the reason.
+-- orphan: points of a declared span that made no span, with the reason: duplicate (a begin or end occurs twice), no end, no begin, end before begin.
+-- Where a begin or end occurs several times, t_begin and t_end are the first.
 WITH bound AS (
-  SELECT capture_id, role, span, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> ''
+  SELECT capture_id, role, span, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
   UNION ALL
-  SELECT capture_id, role, span, end_event AS event, 0 AS is_begin FROM span_types WHERE end_event <> ''
+  SELECT capture_id, role, span, end_event AS event, 0 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
 ), pair AS (
-  SELECT p.capture_id, p.lane, b.span, p.iteration, SUM(b.is_begin) AS begins, COUNT(*) - SUM(b.is_begin) AS ends,
+  SELECT p.capture_id, p.lane, b.span, p.iteration, CAST(SUM(b.is_begin) AS BIGINT) AS begins, CAST(SUM(1 - b.is_begin) AS BIGINT) AS ends,
          MIN(CASE WHEN b.is_begin = 1 THEN p.t END) AS t_begin, MIN(CASE WHEN b.is_begin = 0 THEN p.t END) AS t_end
   FROM point p JOIN bound b ON b.capture_id = p.capture_id AND b.role = p.role AND b.event = p.event
   GROUP BY p.capture_id, p.lane, b.span, p.iteration
 )
-SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, l.role, x.span, x.iteration, x.t_begin, x.t_end,
+SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, l.role, x.span, x.iteration, x.begins, x.ends, x.t_begin, x.t_end,
        CASE WHEN x.begins > 1 OR x.ends > 1 THEN 'duplicate' WHEN x.ends = 0 THEN 'no end' WHEN x.begins = 0 THEN 'no begin' ELSE 'end before begin' END AS reason
 FROM pair x LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
 WHERE x.begins <> 1 OR x.ends <> 1 OR x.t_end < x.t_begin;
 
 CREATE OR REPLACE VIEW state_interval AS
--- state_interval: the exclusive states of a lane as disjoint intervals between its first and last point: stall over active over untracked.
+-- state_interval: the exclusive states of a lane as disjoint pieces that fill its recorded window: stall over active over untracked.
+-- A piece lies between two consecutive ends of counted spans or of the window. Spans are cut at the end of the window.
 -- Incomplete spans, spans that end on another lane, and states other than stall and active count in no state.
--- One running sum holds both counts: an open stall weighs 1048576, an open active span 1. (DOUBLE: exact here, and 3x faster than an integer sum in DuckDB.)
+-- One running sum holds it all: an open stall weighs 1048576, an open active span 1, and the end of the window takes off so much that
+-- everything after it is negative. (DOUBLE: exact here, and 3x faster than an integer sum in DuckDB.)
 WITH both_ends AS (
   SELECT 1 AS at_begin UNION ALL SELECT 0 AS at_begin
 ), edge AS (
@@ -62,40 +100,67 @@ WITH both_ends AS (
   FROM span x CROSS JOIN both_ends e
   WHERE x.complete AND x.end_lane = x.lane AND x.state IN ('stall', 'active')
   UNION ALL
-  SELECT p.capture_id, p.lane, CASE WHEN e.at_begin = 1 THEN p.t_first ELSE p.t_last END AS t, 0.0E0 AS step
-  FROM (SELECT capture_id, lane, MIN(t) AS t_first, MAX(t) AS t_last FROM point GROUP BY capture_id, lane) p CROSS JOIN both_ends e
+  SELECT w.capture_id, w.lane, CASE WHEN e.at_begin = 1 THEN w.t_first ELSE w.t_last END AS t, CASE WHEN e.at_begin = 1 THEN 0.0E0 ELSE -1099511627776.0E0 END AS step
+  FROM recorded_window w CROSS JOIN both_ends e
 ), run AS (
   SELECT capture_id, lane, t AS t0, LEAD(t) OVER (PARTITION BY capture_id, lane ORDER BY t) AS t1,
          SUM(step) OVER (PARTITION BY capture_id, lane ORDER BY t ROWS UNBOUNDED PRECEDING) AS open_spans
   FROM edge
 )
 SELECT capture_id, lane, CASE WHEN open_spans >= 1048576 THEN 'stall' WHEN open_spans > 0 THEN 'active' ELSE 'untracked' END AS state, t0, t1
-FROM run WHERE t1 > t0;
+FROM run WHERE t1 > t0 AND open_spans >= 0;
 
 CREATE OR REPLACE VIEW role_state AS
--- role_state: ticks of each exclusive state, per lane. stall + active + untracked = extent.
-WITH total AS (
-  SELECT capture_id, lane, MIN(t0) AS t_first, MAX(t1) AS t_last, CAST(SUM(t1 - t0) AS BIGINT) AS extent,
+-- role_state: ticks of each exclusive state over the recorded window, per lane. stall + active + untracked = extent.
+-- One row for every lane that has a point or plays a role; a lane without points (points = 0) has "no stamps" and extent 0.
+WITH part AS (
+  SELECT capture_id, lane, CAST(NULL AS BIGINT) AS t_first, CAST(NULL AS BIGINT) AS t_last, CAST(0 AS BIGINT) AS points,
          CAST(SUM(CASE WHEN state = 'stall' THEN t1 - t0 ELSE 0 END) AS BIGINT) AS stall,
          CAST(SUM(CASE WHEN state = 'active' THEN t1 - t0 ELSE 0 END) AS BIGINT) AS active,
          CAST(SUM(CASE WHEN state = 'untracked' THEN t1 - t0 ELSE 0 END) AS BIGINT) AS untracked
   FROM state_interval GROUP BY capture_id, lane
+  UNION ALL
+  SELECT capture_id, lane, t_first, t_last, points, CAST(0 AS BIGINT) AS stall, CAST(0 AS BIGINT) AS active, CAST(0 AS BIGINT) AS untracked FROM recorded_window
+  UNION ALL
+  SELECT capture_id, lane, CAST(NULL AS BIGINT) AS t_first, CAST(NULL AS BIGINT) AS t_last, CAST(0 AS BIGINT) AS points, CAST(0 AS BIGINT) AS stall, CAST(0 AS BIGINT) AS active, CAST(0 AS BIGINT) AS untracked FROM lanes WHERE role <> ''
+), whole AS (
+  SELECT capture_id, lane, MIN(t_first) AS t_first, MAX(t_last) AS t_last, MAX(points) AS points, MAX(stall) AS stall, MAX(active) AS active, MAX(untracked) AS untracked FROM part GROUP BY capture_id, lane
 )
-SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, l.role, l.clock, x.t_first, x.t_last, x.extent, x.stall, x.active, x.untracked
-FROM total x LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane;
+SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, l.role, l.clock, x.t_first, x.t_last, x.points, x.stall + x.active + x.untracked AS extent, x.stall, x.active, x.untracked
+FROM whole x LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane;
 
 CREATE OR REPLACE VIEW active_set AS
 -- active_set: the sets that overlap compares, per CTA. set_kind 'role': exclusive active time of any lane of the role.
--- set_kind 'resource': time in which a span that keeps that resource busy is open, whatever the lane's own state (a warp that waits for its wgmma keeps the tensor pipe busy).
+-- set_kind 'resource': time in which a complete span that keeps that resource busy is open, whatever the lane's own state (a warp that waits for its wgmma
+-- keeps the tensor pipe busy). Both within the recorded window of the lane. Intervals of one set may overlap: overlap counts their union.
 SELECT x.capture_id, l.launch, l.cta, l.clock, 'role' AS set_kind, l.role AS set_name, x.t0, x.t1
-FROM state_interval x JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane WHERE x.state = 'active' AND l.cta >= 0
+FROM state_interval x JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane WHERE x.state = 'active' AND l.cta >= 0 AND l.role <> ''
 UNION ALL
-SELECT capture_id, launch, cta, clock, 'resource' AS set_kind, resource AS set_name, t0, t1 FROM span WHERE resource <> '' AND complete AND end_lane = lane AND t1 > t0 AND cta >= 0;
+SELECT x.capture_id, x.launch, x.cta, x.clock, 'resource' AS set_kind, x.resource AS set_name, x.t0, CASE WHEN x.t1 > w.t_last THEN w.t_last ELSE x.t1 END AS t1
+FROM span x JOIN recorded_window w ON w.capture_id = x.capture_id AND w.lane = x.lane
+WHERE x.resource <> '' AND x.complete AND x.end_lane = x.lane AND x.cta >= 0 AND x.t1 > x.t0 AND x.t0 < w.t_last;
 
 CREATE OR REPLACE VIEW overlap AS
--- overlap: for every two sets of one kind in one CTA on one clock: ticks in which both are active, and all three denominators. Window: whole extent.
--- One running sum: an open span of set_a weighs 1048576, of set_b 1.
-WITH names AS (
+-- overlap: for every two sets of one kind in one CTA on one clock: ticks in which both are active, with all three denominators and the window.
+-- A pair has a row where lanes that can show both sets have points on that clock, even if a set was never active (shares are then null): no row means
+-- that there is nothing to compare, never 0. The window runs from the first to the last tick of the recorded windows of the CTA's lanes on that clock.
+-- One running sum: an open interval of set_a weighs 1048576, of set_b 1.
+WITH lane_window AS (
+  SELECT w.capture_id, l.launch, l.cta, l.clock, l.role, MIN(w.t_first) AS t_first, MAX(w.t_last) AS t_last
+  FROM recorded_window w JOIN lanes l ON l.capture_id = w.capture_id AND l.lane = w.lane WHERE l.cta >= 0 AND l.role <> ''
+  GROUP BY w.capture_id, l.launch, l.cta, l.clock, l.role
+), shown AS (
+  SELECT w.capture_id, w.launch, w.cta, w.clock, 'role' AS set_kind, w.role AS set_name FROM lane_window w
+  UNION
+  SELECT w.capture_id, w.launch, w.cta, w.clock, 'resource' AS set_kind, s.resource AS set_name
+  FROM lane_window w JOIN span_types s ON s.capture_id = w.capture_id AND s.role = w.role WHERE s.resource <> ''
+), extent AS (
+  SELECT capture_id, launch, cta, clock, MIN(t_first) AS t_first, MAX(t_last) AS t_last FROM lane_window GROUP BY capture_id, launch, cta, clock
+), compared AS (
+  SELECT a.capture_id, a.launch, a.cta, a.clock, a.set_kind, a.set_name AS set_a, b.set_name AS set_b
+  FROM shown a JOIN shown b ON b.capture_id = a.capture_id AND b.launch = a.launch AND b.cta = a.cta AND b.clock = a.clock AND b.set_kind = a.set_kind
+  WHERE b.set_name > a.set_name
+), names AS (
   SELECT capture_id, 'role' AS set_kind, role AS set_name FROM roles
   UNION
   SELECT capture_id, 'resource' AS set_kind, resource AS set_name FROM span_types WHERE resource <> ''
@@ -121,208 +186,443 @@ WITH names AS (
          CAST(SUM(CASE WHEN open_spans % 1048576 > 0 THEN ticks ELSE 0 END) AS BIGINT) AS b_ticks,
          CAST(SUM(CASE WHEN open_spans > 0 THEN ticks ELSE 0 END) AS BIGINT) AS union_ticks
   FROM run GROUP BY capture_id, pair, launch, cta, clock
+), told AS (
+  SELECT t.capture_id, t.launch, t.cta, t.clock, p.set_kind, p.set_a, p.set_b, t.both_ticks, t.a_ticks, t.b_ticks, t.union_ticks
+  FROM total t JOIN pairs p ON p.capture_id = t.capture_id AND p.pair = t.pair
 )
-SELECT t.capture_id, t.launch, t.cta, t.clock, p.set_kind, p.set_a, p.set_b, t.both_ticks, t.a_ticks, t.b_ticks, t.union_ticks
-FROM total t JOIN pairs p ON p.capture_id = t.capture_id AND p.pair = t.pair;
+SELECT c.capture_id, c.launch, c.cta, c.clock, c.set_kind, c.set_a, c.set_b, COALESCE(t.both_ticks, 0) AS both_ticks, COALESCE(t.a_ticks, 0) AS a_ticks,
+       COALESCE(t.b_ticks, 0) AS b_ticks, COALESCE(t.union_ticks, 0) AS union_ticks,
+       CASE WHEN t.a_ticks > 0 THEN CAST(t.both_ticks AS DOUBLE) / t.a_ticks END AS of_a, CASE WHEN t.b_ticks > 0 THEN CAST(t.both_ticks AS DOUBLE) / t.b_ticks END AS of_b,
+       CASE WHEN t.union_ticks > 0 THEN CAST(t.both_ticks AS DOUBLE) / t.union_ticks END AS of_union, e.t_first, e.t_last
+FROM compared c
+JOIN extent e ON e.capture_id = c.capture_id AND e.launch = c.launch AND e.cta = c.cta AND e.clock = c.clock
+LEFT JOIN told t ON t.capture_id = c.capture_id AND t.launch = c.launch AND t.cta = c.cta AND t.clock = c.clock AND t.set_kind = c.set_kind AND t.set_a = c.set_a AND t.set_b = c.set_b;
+
+CREATE OR REPLACE VIEW wait_edge AS
+-- wait_edge: every wait (complete stall span of one lane) with each declared edge that it needs; one row with producer_role '' where it needs none.
+-- wait and signal are made of it.
+--
+-- Edges of a wait of iteration j: the rows d of dependencies into its end point (consumer_role = role, consumer_event = end_event).
+--   n = consumer_step * j - iteration_lag.
+--   d does not apply when n is no multiple of producer_step. It is free when n < 0: no producer iteration exists (the ring is not yet full).
+--   Otherwise it is needed, from producer iteration i = n / producer_step. Needed as well, and never found: a step of 0 (mapping of iterations
+--   unknown), a scope other than 'cta' (not judged without anchors), a wait whose own iteration is unknown (-1).
+-- Signal of a needed edge: the last point (producer_role, producer_event, i) of that CTA on the clock of the wait; of the wait's own lane only
+--   when the edge is a self edge of mechanism 'commit' (a warp waits for its own work, never for its neighbour's). Where the role has several lanes in
+--   the CTA and one of them is not known to be complete, every lane of them that ever wrote the point must have it in iteration i, else there is no signal.
+-- A small negative slack (end - signal) is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
+--   the shortest wait for that producer point plus one clock step.
+-- release_ticks = latency_ticks, rounded; else the smallest slack over the waits of that role, span and clock unit in the capture that began before the signal of that
+--   producer point (for completion 'signal' only where no other edge signalled later); else 0 for completion 'signal', unknown (null) for 'async'.
+--   Waits with a needed edge that has no signal or is contradicted do not count.
+-- ready = signal + release. nth orders the needed edges of a wait: 1 binds, the one that is ready last. Ties: the later signal, then producer_role, producer_event,
+--   iteration_lag, the first in order. Edges without signal come last.
+-- is_open 1: some needed edge of the wait has no signal, is contradicted or has an unknown release, so the wait cannot be judged. is_found 1: all needed edges have a signal.
+-- Ticks are subtracted before anything else meets them: absolute ns exceed 2^53. Rounded = FLOOR(x + 0.5).
+WITH stall AS (
+  SELECT s.capture_id, s.lane, s.launch, s.cta, s.warp, s.role, s.span, s.barrier, s.iteration, s.span_id, s.clock, COALESCE(c.unit, 'tick') AS unit,
+         CASE WHEN c.step_ticks > 0 THEN c.step_ticks ELSE CAST(0 AS BIGINT) END AS step_ticks, s.t0, s.t1, s.end_event
+  FROM span s LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
+  WHERE s.state = 'stall' AND s.complete AND s.end_lane = s.lane
+), declared AS (
+  SELECT capture_id, producer_role, producer_event, consumer_role, consumer_event, iteration_lag, barrier, scope, mechanism, completion,
+         CAST(consumer_step AS BIGINT) AS consumer_step, CASE WHEN producer_step > 0 AND consumer_step > 0 THEN producer_step ELSE 1 END AS producer_step,
+         CASE WHEN producer_step > 0 AND consumer_step > 0 THEN 1 ELSE 0 END AS is_mapped, CASE WHEN mechanism = 'commit' AND producer_role = consumer_role THEN 1 ELSE 0 END AS is_own,
+         CAST(FLOOR(latency_ticks + 0.5E0) AS BIGINT) AS latency
+  FROM dependencies
+), producer AS (
+  SELECT DISTINCT capture_id, producer_role, producer_event, is_own FROM declared WHERE is_mapped = 1 AND scope = 'cta'
+), team AS (
+  SELECT capture_id, launch, cta, clock, role, MAX(CASE WHEN completeness = 'complete' AND records_lost <= 0 THEN 0 ELSE 1 END) AS is_lossy
+  FROM lanes GROUP BY capture_id, launch, cta, clock, role HAVING COUNT(*) > 1
+), team_point AS (
+  SELECT p.capture_id, p.lane, l.launch, l.cta, l.clock, p.role, p.event, p.iteration, p.t, m.is_lossy
+  FROM point p
+  JOIN producer d ON d.capture_id = p.capture_id AND d.producer_role = p.role AND d.producer_event = p.event AND d.is_own = 0
+  JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
+  JOIN team m ON m.capture_id = l.capture_id AND m.launch = l.launch AND m.cta = l.cta AND m.clock = l.clock AND m.role = l.role
+), writers AS (
+  SELECT capture_id, launch, cta, clock, role, event, COUNT(DISTINCT lane) AS lanes FROM team_point WHERE is_lossy = 1 GROUP BY capture_id, launch, cta, clock, role, event
+), last_lane AS (
+  SELECT capture_id, launch, cta, clock, role, event, iteration, t, MIN(lane) AS lane FROM team_point GROUP BY capture_id, launch, cta, clock, role, event, iteration, t
+), heard AS (
+  SELECT p.capture_id, l.launch, l.cta, l.clock, p.role, p.event, p.iteration, CASE WHEN d.is_own = 1 THEN p.lane ELSE -1 END AS own_lane, MAX(p.t) AS t, MIN(p.lane) AS lane, COUNT(*) AS points
+  FROM point p
+  JOIN producer d ON d.capture_id = p.capture_id AND d.producer_role = p.role AND d.producer_event = p.event
+  JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
+  GROUP BY p.capture_id, l.launch, l.cta, l.clock, p.role, p.event, p.iteration, CASE WHEN d.is_own = 1 THEN p.lane ELSE -1 END
+), sent AS (
+  SELECT h.capture_id, h.launch, h.cta, h.clock, h.role, h.event, h.iteration, h.own_lane, h.t, COALESCE(x.lane, h.lane) AS lane
+  FROM heard h
+  LEFT JOIN writers w ON w.capture_id = h.capture_id AND w.launch = h.launch AND w.cta = h.cta AND w.clock = h.clock AND w.role = h.role AND w.event = h.event AND h.own_lane = -1
+  LEFT JOIN last_lane x ON x.capture_id = h.capture_id AND x.launch = h.launch AND x.cta = h.cta AND x.clock = h.clock AND x.role = h.role AND x.event = h.event AND x.iteration = h.iteration AND x.t = h.t AND h.own_lane = -1
+  WHERE h.points >= COALESCE(w.lanes, 1)
+), mapped AS (
+  SELECT w.capture_id, w.lane, w.launch, w.cta, w.warp, w.role, w.span, w.barrier, w.iteration, w.span_id, w.clock, w.unit, w.step_ticks, w.t0, w.t1, w.end_event,
+         d.producer_role, d.producer_event, d.iteration_lag, d.mechanism, d.completion, d.latency, d.scope, CASE WHEN d.is_own = 1 THEN w.lane ELSE -1 END AS own_lane, d.producer_step,
+         CASE WHEN d.is_mapped = 1 AND w.iteration >= 0 THEN 1 ELSE 0 END AS is_mapped, d.consumer_step * w.iteration - d.iteration_lag AS units
+  FROM stall w LEFT JOIN declared d ON d.capture_id = w.capture_id AND d.consumer_role = w.role AND d.consumer_event = w.end_event
+), edge AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, latency, scope, own_lane,
+         CASE WHEN producer_role IS NULL THEN 0 WHEN is_mapped = 0 THEN 1 WHEN units % producer_step <> 0 OR units < 0 THEN 0 ELSE 1 END AS is_needed,
+         CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units < 0 THEN 1 ELSE 0 END AS is_free,
+         CASE WHEN is_mapped = 1 AND scope = 'cta' AND units % producer_step = 0 AND units >= 0 THEN CAST(units / producer_step AS BIGINT) END AS producer_iteration
+  FROM mapped
+), matched AS (
+  SELECT e.capture_id, e.lane, e.launch, e.cta, e.warp, e.role, e.span, e.barrier, e.iteration, e.span_id, e.clock, e.unit, e.step_ticks, e.t0, e.t1, e.end_event,
+         e.producer_role, e.producer_event, e.iteration_lag, e.mechanism, e.completion, e.latency, e.scope, e.is_needed, e.is_free, e.producer_iteration, g.lane AS producer_lane, g.t AS signal_t
+  FROM edge e
+  LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.launch = e.launch AND g.cta = e.cta AND g.clock = e.clock AND g.role = e.producer_role AND g.event = e.producer_event
+                  AND g.iteration = e.producer_iteration AND g.own_lane = e.own_lane
+), checked AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, latency, scope, is_needed, is_free,
+         producer_iteration, producer_lane, signal_t,
+         CASE WHEN is_needed = 1 AND signal_t IS NULL THEN 1
+              WHEN signal_t - t1 > MIN(t1 - t0) OVER (PARTITION BY capture_id, unit, role, span, producer_role, producer_event) + step_ticks THEN 1 ELSE 0 END AS is_wrong
+  FROM matched
+), counted AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, latency, scope, is_needed,
+         producer_iteration, producer_lane, signal_t,
+         CAST(SUM(is_needed) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS BIGINT) AS edges, COUNT(signal_t) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS found,
+         MAX(is_free) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS is_free, MAX(is_wrong) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS is_wrong,
+         MAX(signal_t) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS last_signal_t
+  FROM checked
+), released AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, scope, is_needed,
+         producer_iteration, producer_lane, signal_t, edges, found, is_free, is_wrong,
+         CASE WHEN signal_t IS NOT NULL
+              THEN COALESCE(latency, MIN(CASE WHEN is_wrong = 0 AND signal_t > t0 AND (completion = 'async' OR signal_t = last_signal_t) THEN t1 - signal_t END)
+                                       OVER (PARTITION BY capture_id, unit, role, span, producer_role, producer_event), CASE WHEN completion = 'async' THEN NULL ELSE CAST(0 AS BIGINT) END) END AS release_ticks
+  FROM counted
+), ranked AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, COALESCE(producer_role, '') AS producer_role, COALESCE(producer_event, '') AS producer_event,
+         iteration_lag, COALESCE(mechanism, '') AS mechanism, COALESCE(completion, '') AS completion, COALESCE(scope, '') AS scope, is_needed, producer_iteration, producer_lane, signal_t, release_ticks, edges, is_free,
+         CASE WHEN found = edges THEN 1 ELSE 0 END AS is_found,
+         MAX(CASE WHEN is_wrong = 1 OR (is_needed = 1 AND release_ticks IS NULL) THEN 1 ELSE 0 END) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS is_open,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, lane, span, iteration, span_id
+                            ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, producer_role, producer_event, iteration_lag) AS nth
+  FROM released
+)
+SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event,
+       CASE WHEN is_needed = 1 THEN producer_role ELSE '' END AS producer_role, CASE WHEN is_needed = 1 THEN producer_event ELSE '' END AS producer_event, CASE WHEN is_needed = 1 THEN mechanism ELSE '' END AS mechanism,
+       CASE WHEN is_needed = 1 THEN completion ELSE '' END AS completion, CASE WHEN is_needed = 1 THEN scope ELSE '' END AS scope, producer_iteration, producer_lane, signal_t, release_ticks, edges, is_free, is_found, is_open, nth
+FROM ranked WHERE is_needed = 1 OR nth = 1;
 
 CREATE OR REPLACE VIEW wait AS
--- wait: every stall span, its binding edge, its verdict, and how its ticks divide.
--- Binding edge: of the declared edges into the end point of the wait, for the iteration that steps and lag name, the one whose signal came last (ties: role, event name).
---   A producer point that several lanes wrote counts when the last of them did.
--- release = ticks from the signal to the end of a wait that nothing else delays: latency_ticks, else the smallest slack on that edge among waits that began before the signal, else 0. ready = signal + release.
--- verdict: free (the ring is not yet full: no producer for this iteration), unknown (no edge declared, or no such stamp), not_blocked (ready at or before the begin),
---   producer_late (signal after the begin), in_flight (signal at or before, ready after the begin), other (late or in flight, yet the end lies more than 1000 ticks after ready).
--- wait_floor = what a satisfied wait costs (stamps and test): the smallest free or not_blocked wait of that role and span, else of the capture on that kind of clock, else 0. Never the smallest wait as such: it may be blocked itself.
--- ticks = blocked_ticks + satisfied_ticks + unjudged_ticks. Ticks are subtracted before a DOUBLE is met: absolute ns exceed 2^53.
-WITH stalls AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, clock, t0, t1, end_event FROM span WHERE state = 'stall' AND complete AND end_lane = lane
-), ring AS (
-  SELECT capture_id, consumer_role, consumer_event, MIN(iteration_lag * 1.0E0 / consumer_step) AS first_iteration FROM dependencies WHERE producer_step > 0 GROUP BY capture_id, consumer_role, consumer_event
-), signal AS (
-  SELECT p.capture_id, l.launch, l.cta, l.clock, d.consumer_role, d.consumer_event, CAST((p.iteration * d.producer_step + d.iteration_lag) / d.consumer_step AS INT) AS consumer_iteration,
-         d.producer_role, d.producer_event, d.latency_ticks, p.iteration AS producer_iteration, MAX(p.t) AS t
-  FROM point p
-  JOIN dependencies d ON d.capture_id = p.capture_id AND d.producer_role = p.role AND d.producer_event = p.event
-  JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
-  WHERE d.scope = 'cta' AND d.producer_step > 0 AND (p.iteration * d.producer_step + d.iteration_lag) % d.consumer_step = 0
-  GROUP BY p.capture_id, l.launch, l.cta, l.clock, d.consumer_role, d.consumer_event, CAST((p.iteration * d.producer_step + d.iteration_lag) / d.consumer_step AS INT), d.producer_role, d.producer_event, d.latency_ticks, p.iteration
-), binding AS (
-  SELECT capture_id, launch, cta, clock, consumer_role, consumer_event, consumer_iteration, producer_role, producer_event, producer_iteration, latency_ticks, t,
-         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, cta, clock, consumer_role, consumer_event, consumer_iteration ORDER BY t DESC, producer_role, producer_event) AS nth,
-         COUNT(*) OVER (PARTITION BY capture_id, launch, cta, clock, consumer_role, consumer_event, consumer_iteration) AS edges
-  FROM signal
-), bound AS (
-  SELECT w.capture_id, w.lane, w.launch, w.cta, w.warp, w.role, w.span, w.barrier, w.iteration, w.clock, w.t0, w.t1, w.t1 - w.t0 AS ticks, COALESCE(g.edges, 0) AS edges,
-         COALESCE(g.producer_role, '') AS producer_role, COALESCE(g.producer_event, '') AS producer_event, g.producer_iteration, g.latency_ticks, g.t AS signal_t,
-         CASE WHEN w.iteration < r.first_iteration THEN 1 ELSE 0 END AS is_free
-  FROM stalls w
-  LEFT JOIN ring r ON r.capture_id = w.capture_id AND r.consumer_role = w.role AND r.consumer_event = w.end_event
-  LEFT JOIN binding g ON g.nth = 1 AND g.capture_id = w.capture_id AND g.launch = w.launch AND g.cta = w.cta AND g.clock = w.clock
-                     AND g.consumer_role = w.role AND g.consumer_event = w.end_event AND g.consumer_iteration = w.iteration
-), released AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, clock, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, signal_t, is_free,
-         CASE WHEN signal_t IS NOT NULL THEN COALESCE(MIN(latency_ticks) OVER (PARTITION BY capture_id, role, span, producer_role, producer_event),
-              CAST(MIN(CASE WHEN signal_t > t0 THEN t1 - signal_t END) OVER (PARTITION BY capture_id, role, span, producer_role, producer_event) AS DOUBLE), 0.0E0) END AS release_ticks
+-- wait: every complete stall span of one lane, its binding edge (see wait_edge), its verdict, and how its ticks divide.
+-- verdict, the first that holds:
+--   free           no edge is needed, and at least one is free
+--   unknown        no edge is needed (none declared), or some needed edge has no signal, is contradicted or has an unknown release
+--   other          more than half of the wait lies after ready, and more than 16 satisfied waits would take, 16 * (wait_floor + one clock step):
+--                  something that no edge declares kept the lane. Never where no floor is known. For a free wait, and where ready is before the begin, the begin counts as ready.
+--   not_blocked    ready at or before the begin
+--   producer_late  signal after the begin
+--   in_flight      signal at or before the begin, ready after it
+-- At a symmetric barrier (mechanism 'bar_sync') everybody pays the release after the last arrival, so a wait whose binding signal is not after its begin is satisfied:
+--   it arrived last.
+-- wait_floor = what a satisfied wait costs (stamps and test): floor_ticks of the span type, rounded; else the smallest satisfied wait (free, or ready at or before the begin)
+--   of that role, span and clock unit in the capture; else of that clock unit in the capture; else 0 (none known). Never the smallest wait as such: it may be blocked itself.
+-- ticks = blocked_ticks + satisfied_ticks + unjudged_ticks. blocked = ticks - wait_floor, not below 0, for producer_late, in_flight and other; unjudged = ticks for unknown.
+WITH bound AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, t1 - t0 AS ticks, edges, mechanism, is_open,
+         CASE WHEN edges = 0 AND is_free = 1 THEN 1 ELSE 0 END AS is_free, CASE WHEN is_found = 1 THEN producer_role ELSE '' END AS producer_role, CASE WHEN is_found = 1 THEN producer_event ELSE '' END AS producer_event,
+         CASE WHEN is_found = 1 THEN producer_iteration END AS producer_iteration, CASE WHEN is_found = 1 THEN producer_lane END AS producer_lane, CASE WHEN is_found = 1 THEN signal_t END AS signal_t,
+         CASE WHEN is_open = 0 AND is_found = 1 THEN release_ticks END AS release_ticks
+  FROM wait_edge WHERE nth = 1
+), settled AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, producer_lane, signal_t, release_ticks,
+         CASE WHEN is_free = 1 THEN 'free'
+              WHEN edges = 0 OR is_open = 1 THEN 'unknown'
+              WHEN t0 - signal_t >= release_ticks OR (mechanism = 'bar_sync' AND signal_t <= t0) THEN 'not_blocked'
+              WHEN signal_t > t0 THEN 'producer_late' ELSE 'in_flight' END AS cause
   FROM bound
-), judged AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, clock, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, signal_t, release_ticks,
-         CASE WHEN signal_t IS NULL AND is_free = 1 THEN 'free' WHEN signal_t IS NULL THEN 'unknown' WHEN t0 - signal_t >= release_ticks THEN 'not_blocked'
-              WHEN t1 - signal_t > release_ticks + 1000 AND ticks > 1000 THEN 'other' WHEN signal_t > t0 THEN 'producer_late' ELSE 'in_flight' END AS verdict
-  FROM released
 ), floored AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, clock, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, signal_t, release_ticks, verdict,
-         COALESCE(MIN(CASE WHEN verdict IN ('free', 'not_blocked') THEN ticks END) OVER (PARTITION BY capture_id, role, span),
-                  MIN(CASE WHEN verdict IN ('free', 'not_blocked') THEN ticks END) OVER (PARTITION BY capture_id), 0) AS wait_floor
-  FROM judged
+  SELECT x.capture_id, x.lane, x.launch, x.cta, x.warp, x.role, x.span, x.barrier, x.iteration, x.span_id, x.clock, x.step_ticks, x.t0, x.t1, x.ticks, x.edges, x.producer_role, x.producer_event, x.producer_iteration, x.producer_lane,
+         x.signal_t, x.release_ticks, x.cause, CASE WHEN x.cause IN ('producer_late', 'in_flight') THEN x.t1 - x.signal_t - x.release_ticks ELSE x.ticks END AS after_ready,
+         COALESCE(CASE WHEN s.floor_ticks >= 0 THEN CAST(FLOOR(s.floor_ticks + 0.5E0) AS BIGINT) END,
+                  MIN(CASE WHEN x.cause IN ('free', 'not_blocked') THEN x.ticks END) OVER (PARTITION BY x.capture_id, x.unit, x.role, x.span),
+                  MIN(CASE WHEN x.cause IN ('free', 'not_blocked') THEN x.ticks END) OVER (PARTITION BY x.capture_id, x.unit)) AS known_floor
+  FROM settled x LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = x.role AND s.span = x.span
+), judged AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, producer_lane, signal_t, release_ticks, COALESCE(known_floor, 0) AS wait_floor,
+         CASE WHEN cause <> 'unknown' AND 2 * after_ready > ticks AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict
+  FROM floored
 )
-SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, clock, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, signal_t, signal_t - t0 AS late, t1 - signal_t AS slack, release_ticks, wait_floor, verdict,
+SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, t0, t1, ticks, CAST(edges AS INT) AS edges, producer_role, producer_event, CAST(producer_iteration AS INT) AS producer_iteration,
+       COALESCE(producer_lane, -1) AS producer_lane, signal_t, signal_t - t0 AS late, t1 - signal_t AS slack, release_ticks, wait_floor, verdict,
        CASE WHEN verdict IN ('producer_late', 'in_flight', 'other') AND ticks > wait_floor THEN ticks - wait_floor ELSE 0 END AS blocked_ticks,
        CASE WHEN verdict = 'unknown' THEN 0 WHEN verdict IN ('producer_late', 'in_flight', 'other') AND ticks > wait_floor THEN wait_floor ELSE ticks END AS satisfied_ticks,
        CASE WHEN verdict = 'unknown' THEN ticks ELSE 0 END AS unjudged_ticks
-FROM floored;
+FROM judged;
+
+CREATE OR REPLACE VIEW signal AS
+-- signal: every realised declared edge into a wait: the signal that was sent, and the wait that needed it. The arrows of a timeline.
+-- is_binding: the edge that wait names (none does where another needed edge of that wait has no signal).
+SELECT capture_id, launch, cta, clock, producer_lane, producer_role, producer_event, CAST(producer_iteration AS INT) AS producer_iteration, signal_t,
+       lane AS consumer_lane, role AS consumer_role, end_event AS consumer_event, iteration AS consumer_iteration, span, span_id, t0, t1, barrier, mechanism, completion, scope,
+       release_ticks, nth = 1 AND is_found = 1 AS is_binding
+FROM wait_edge WHERE signal_t IS NOT NULL;
 
 CREATE OR REPLACE VIEW role_summary AS
 -- role_summary: shares of a role in a launch = sums over its lanes, so four warps that record the same range weigh as one role.
--- The spread over lanes is part of the answer: warps of one role need not agree.
--- stall_share is gross; blocked, satisfied (what stamps and the test of a satisfied wait cost) and unjudged (no edge) divide the waits. They may exceed stall_share where waits of one lane overlap.
+-- The spread over lanes is part of the answer: warps of one role need not agree. Shares are of the sum of extents; null when no lane has any.
+-- stall_share is gross. The waits within the recorded windows divide into blocked, satisfied (what stamps and the test of a satisfied wait cost)
+-- and unjudged (no edge); together they exceed stall_share only where waits of one lane overlap.
+-- contains_wait: an active span kind of the role hides a wait, so active_share is an upper bound of its work.
 WITH waited AS (
-  SELECT capture_id, lane, SUM(blocked_ticks) AS blocked, SUM(satisfied_ticks) AS satisfied, SUM(unjudged_ticks) AS unjudged, COUNT(*) AS waits, SUM(CASE WHEN blocked_ticks > 0 THEN 1 ELSE 0 END) AS waits_blocked
-  FROM wait GROUP BY capture_id, lane
+  SELECT x.capture_id, x.lane, CAST(SUM(x.blocked_ticks) AS BIGINT) AS blocked, CAST(SUM(x.satisfied_ticks) AS BIGINT) AS satisfied, CAST(SUM(x.unjudged_ticks) AS BIGINT) AS unjudged,
+         COUNT(*) AS waits, CAST(SUM(CASE WHEN x.blocked_ticks > 0 THEN 1 ELSE 0 END) AS BIGINT) AS waits_blocked
+  FROM wait x LEFT JOIN recorded_window w ON w.capture_id = x.capture_id AND w.lane = x.lane WHERE x.t1 <= w.t_last GROUP BY x.capture_id, x.lane
+), hidden AS (
+  SELECT capture_id, role, MAX(CASE WHEN contains_wait AND state = 'active' THEN 1 ELSE 0 END) AS contains_wait FROM span_types GROUP BY capture_id, role
 ), lane_state AS (
-  SELECT s.capture_id, s.launch, s.role, s.cta, s.extent, s.stall, s.active, s.untracked, COALESCE(w.blocked, 0) AS blocked, COALESCE(w.satisfied, 0) AS satisfied, COALESCE(w.unjudged, 0) AS unjudged, COALESCE(w.waits, 0) AS waits, COALESCE(w.waits_blocked, 0) AS waits_blocked
-  FROM role_state s LEFT JOIN waited w ON w.capture_id = s.capture_id AND w.lane = s.lane WHERE s.extent > 0
+  SELECT s.capture_id, s.launch, s.role, s.cta, s.extent, s.stall, s.active, s.untracked, COALESCE(w.blocked, 0) AS blocked, COALESCE(w.satisfied, 0) AS satisfied, COALESCE(w.unjudged, 0) AS unjudged,
+         COALESCE(w.waits, 0) AS waits, COALESCE(w.waits_blocked, 0) AS waits_blocked, COALESCE(h.contains_wait, 0) AS contains_wait
+  FROM role_state s
+  LEFT JOIN waited w ON w.capture_id = s.capture_id AND w.lane = s.lane
+  LEFT JOIN hidden h ON h.capture_id = s.capture_id AND h.role = s.role
+), total AS (
+  SELECT capture_id, launch, role, COUNT(*) AS lanes, CAST(SUM(CASE WHEN extent > 0 THEN 1 ELSE 0 END) AS BIGINT) AS lanes_recorded, COUNT(DISTINCT cta) AS ctas,
+         CAST(SUM(extent) AS BIGINT) AS extent, CAST(SUM(stall) AS BIGINT) AS stall, CAST(SUM(active) AS BIGINT) AS active, CAST(SUM(untracked) AS BIGINT) AS untracked,
+         CAST(SUM(blocked) AS BIGINT) AS blocked, CAST(SUM(satisfied) AS BIGINT) AS satisfied, CAST(SUM(unjudged) AS BIGINT) AS unjudged,
+         MIN(CASE WHEN extent > 0 THEN CAST(stall AS DOUBLE) / extent END) AS least_stall_share, MAX(CASE WHEN extent > 0 THEN CAST(stall AS DOUBLE) / extent END) AS most_stall_share,
+         MIN(CASE WHEN extent > 0 THEN CAST(blocked AS DOUBLE) / extent END) AS least_blocked_share, MAX(CASE WHEN extent > 0 THEN CAST(blocked AS DOUBLE) / extent END) AS most_blocked_share,
+         MIN(CASE WHEN extent > 0 THEN CAST(active AS DOUBLE) / extent END) AS least_active_share, MAX(CASE WHEN extent > 0 THEN CAST(active AS DOUBLE) / extent END) AS most_active_share,
+         CAST(SUM(waits) AS BIGINT) AS waits, CAST(SUM(waits_blocked) AS BIGINT) AS waits_blocked, MAX(contains_wait) AS contains_wait
+  FROM lane_state GROUP BY capture_id, launch, role
 )
-SELECT capture_id, launch, role, COUNT(*) AS lanes, COUNT(DISTINCT cta) AS ctas, CAST(SUM(extent) AS DOUBLE) / COUNT(*) AS mean_extent,
-       CAST(SUM(stall) AS DOUBLE) / SUM(extent) AS stall_share, CAST(SUM(blocked) AS DOUBLE) / SUM(extent) AS blocked_share, CAST(SUM(satisfied) AS DOUBLE) / SUM(extent) AS satisfied_share, CAST(SUM(unjudged) AS DOUBLE) / SUM(extent) AS unjudged_share,
-       CAST(SUM(active) AS DOUBLE) / SUM(extent) AS active_share, CAST(SUM(untracked) AS DOUBLE) / SUM(extent) AS untracked_share,
-       MIN(CAST(stall AS DOUBLE) / extent) AS least_stall_share, MAX(CAST(stall AS DOUBLE) / extent) AS most_stall_share, CAST(SUM(waits) AS BIGINT) AS waits, CAST(SUM(waits_blocked) AS BIGINT) AS waits_blocked
-FROM lane_state
-GROUP BY capture_id, launch, role;
+SELECT capture_id, launch, role, lanes, lanes_recorded, ctas, extent, stall, active, untracked, blocked, satisfied, unjudged,
+       CASE WHEN extent > 0 THEN CAST(stall AS DOUBLE) / extent END AS stall_share, CASE WHEN extent > 0 THEN CAST(active AS DOUBLE) / extent END AS active_share,
+       CASE WHEN extent > 0 THEN CAST(untracked AS DOUBLE) / extent END AS untracked_share, CASE WHEN extent > 0 THEN CAST(blocked AS DOUBLE) / extent END AS blocked_share,
+       CASE WHEN extent > 0 THEN CAST(satisfied AS DOUBLE) / extent END AS satisfied_share, CASE WHEN extent > 0 THEN CAST(unjudged AS DOUBLE) / extent END AS unjudged_share,
+       least_stall_share, most_stall_share, least_active_share, most_active_share, least_blocked_share, most_blocked_share, waits, waits_blocked, contains_wait = 1 AS contains_wait
+FROM total;
+
+CREATE OR REPLACE VIEW wait_summary AS
+-- wait_summary: the waits of a role in a launch by span kind, barrier and binding producer: how often, how long, how much of it blocked, and why.
+-- producer_role and producer_event are '' where no edge binds (free and unknown waits). Medians are nearest-rank (the lower middle), so every engine gives the same integer.
+WITH ranked AS (
+  SELECT capture_id, launch, role, span, barrier, producer_role, producer_event, verdict, ticks, slack, blocked_ticks, satisfied_ticks, unjudged_ticks,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, role, span, barrier, producer_role, producer_event ORDER BY ticks) AS nth,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, role, span, barrier, producer_role, producer_event ORDER BY blocked_ticks) AS nth_blocked,
+         COUNT(*) OVER (PARTITION BY capture_id, launch, role, span, barrier, producer_role, producer_event) AS n
+  FROM wait
+)
+SELECT capture_id, launch, role, span, barrier, producer_role, producer_event, COUNT(*) AS waits,
+       CAST(SUM(CASE WHEN verdict = 'free' THEN 1 ELSE 0 END) AS BIGINT) AS waits_free, CAST(SUM(CASE WHEN verdict = 'not_blocked' THEN 1 ELSE 0 END) AS BIGINT) AS waits_not_blocked,
+       CAST(SUM(CASE WHEN verdict = 'producer_late' THEN 1 ELSE 0 END) AS BIGINT) AS waits_producer_late, CAST(SUM(CASE WHEN verdict = 'in_flight' THEN 1 ELSE 0 END) AS BIGINT) AS waits_in_flight,
+       CAST(SUM(CASE WHEN verdict = 'other' THEN 1 ELSE 0 END) AS BIGINT) AS waits_other, CAST(SUM(CASE WHEN verdict = 'unknown' THEN 1 ELSE 0 END) AS BIGINT) AS waits_unknown,
+       CAST(SUM(ticks) AS BIGINT) AS ticks, CAST(SUM(blocked_ticks) AS BIGINT) AS blocked_ticks, CAST(SUM(satisfied_ticks) AS BIGINT) AS satisfied_ticks, CAST(SUM(unjudged_ticks) AS BIGINT) AS unjudged_ticks,
+       MIN(CASE WHEN nth * 2 >= n THEN ticks END) AS median_ticks, MAX(ticks) AS max_ticks, MIN(CASE WHEN nth_blocked * 2 >= n THEN blocked_ticks END) AS median_blocked_ticks, MAX(blocked_ticks) AS max_blocked_ticks,
+       MIN(slack) AS min_slack
+FROM ranked
+GROUP BY capture_id, launch, role, span, barrier, producer_role, producer_event;
 
 CREATE OR REPLACE VIEW iteration AS
--- iteration: start of each iteration of a lane and the ticks to the next start (method start_to_start). Steady window: [first + S, last + 1 - S), none when there are fewer than 4 S iterations.
+-- iteration: start of each iteration of a lane and the ticks to the start of the next (method start_to_start). A start is the point roles.iteration_event;
+-- one that occurs twice is none. An iteration whose next start is missing has no row.
+-- Steady window of a lane: iterations [first + S, last + 1 - S), of N = last + 1 - first iterations; none (steady false everywhere) when N < 4 S.
 -- S of a role = max(2, the deepest ring that it takes part in, counted in its own iterations: lag over its own step, rounded up).
 WITH part AS (
-  SELECT capture_id, consumer_role AS role, iteration_lag AS lag, consumer_step AS step FROM dependencies WHERE producer_step > 0
+  SELECT capture_id, consumer_role AS role, iteration_lag AS lag, consumer_step AS step FROM dependencies WHERE producer_step > 0 AND consumer_step > 0
   UNION ALL
-  SELECT capture_id, producer_role AS role, iteration_lag AS lag, producer_step AS step FROM dependencies WHERE producer_step > 0
+  SELECT capture_id, producer_role AS role, iteration_lag AS lag, producer_step AS step FROM dependencies WHERE producer_step > 0 AND consumer_step > 0
 ), ring AS (
   SELECT r.capture_id, r.role, r.iteration_event, CASE WHEN MAX(CEIL(p.lag * 1.0E0 / p.step)) > 2 THEN CAST(MAX(CEIL(p.lag * 1.0E0 / p.step)) AS INT) ELSE 2 END AS s
   FROM roles r LEFT JOIN part p ON p.capture_id = r.capture_id AND p.role = r.role
+  WHERE r.iteration_event <> ''
   GROUP BY r.capture_id, r.role, r.iteration_event
 ), starts AS (
-  SELECT p.capture_id, p.lane, p.iteration, p.t, r.s FROM point p JOIN ring r ON r.capture_id = p.capture_id AND r.role = p.role AND r.iteration_event = p.event
-), bounds AS (
-  SELECT capture_id, lane, MIN(iteration) AS first_iteration, MAX(iteration) AS last_iteration FROM starts GROUP BY capture_id, lane
+  SELECT p.capture_id, p.lane, p.iteration, MIN(p.t) AS t, MIN(r.s) AS s
+  FROM point p JOIN ring r ON r.capture_id = p.capture_id AND r.role = p.role AND r.iteration_event = p.event
+  GROUP BY p.capture_id, p.lane, p.iteration HAVING COUNT(*) = 1
 ), run AS (
-  SELECT capture_id, lane, iteration, t, s, LEAD(t) OVER (PARTITION BY capture_id, lane ORDER BY iteration) AS t_next, LEAD(iteration) OVER (PARTITION BY capture_id, lane ORDER BY iteration) AS next_iteration
+  SELECT capture_id, lane, iteration, t, s, LEAD(t) OVER (PARTITION BY capture_id, lane ORDER BY iteration) AS t_next, LEAD(iteration) OVER (PARTITION BY capture_id, lane ORDER BY iteration) AS next_iteration,
+         MIN(iteration) OVER (PARTITION BY capture_id, lane) AS first_iteration, MAX(iteration) OVER (PARTITION BY capture_id, lane) AS last_iteration
   FROM starts
 )
 SELECT r.capture_id, r.lane, l.launch, l.cta, l.warp, l.role, l.clock, r.iteration, r.t, r.t_next - r.t AS ticks,
-       b.first_iteration + r.s AS steady_first, b.last_iteration + 1 - r.s AS steady_end,
-       b.last_iteration + 1 - b.first_iteration >= 4 * r.s AND r.iteration >= b.first_iteration + r.s AND r.iteration < b.last_iteration + 1 - r.s AS steady
-FROM run r JOIN bounds b ON b.capture_id = r.capture_id AND b.lane = r.lane LEFT JOIN lanes l ON l.capture_id = r.capture_id AND l.lane = r.lane
+       r.first_iteration + r.s AS steady_first, r.last_iteration + 1 - r.s AS steady_end,
+       r.last_iteration + 1 - r.first_iteration >= 4 * r.s AND r.iteration >= r.first_iteration + r.s AND r.iteration < r.last_iteration + 1 - r.s AS steady
+FROM run r LEFT JOIN lanes l ON l.capture_id = r.capture_id AND l.lane = r.lane
 WHERE r.next_iteration = r.iteration + 1;
 
 CREATE OR REPLACE VIEW iteration_summary AS
--- iteration_summary: ticks per iteration of a role in its steady window (method start_to_start). mean_ticks is the figure to compare with slope and budget (the intervals are often bimodal:
--- a median then jumps between the modes); quartiles show the spread and are nearest-rank, so every engine gives the same integer.
+-- iteration_summary: ticks an iteration of a role in the steady windows of its lanes (method start_to_start). mean_ticks is the figure to compare with slope and budget
+-- (the intervals are often bimodal: a median then jumps between the modes). Quartiles show the spread and are nearest-rank, so every engine gives the same integer.
+-- No row: no lane of the role has a steady window.
 WITH ranked AS (
-  SELECT capture_id, launch, role, steady_first, steady_end, ticks,
+  SELECT capture_id, launch, role, lane, steady_first, steady_end, ticks,
          ROW_NUMBER() OVER (PARTITION BY capture_id, launch, role ORDER BY ticks) AS nth, COUNT(*) OVER (PARTITION BY capture_id, launch, role) AS samples
   FROM iteration WHERE steady
 )
-SELECT capture_id, launch, role, MIN(steady_first) AS steady_first, MAX(steady_end) AS steady_end, MIN(samples) AS samples, AVG(CAST(ticks AS DOUBLE)) AS mean_ticks, MIN(ticks) AS min_ticks,
+SELECT capture_id, launch, role, 'start_to_start' AS method, MIN(steady_first) AS steady_first, MAX(steady_end) AS steady_end, COUNT(DISTINCT lane) AS lanes, MIN(samples) AS samples,
+       CAST(SUM(ticks) AS DOUBLE) / MIN(samples) AS mean_ticks, MIN(ticks) AS min_ticks,
        MIN(CASE WHEN nth * 4 >= samples THEN ticks END) AS q1_ticks, MIN(CASE WHEN nth * 2 >= samples THEN ticks END) AS median_ticks,
        MIN(CASE WHEN nth * 4 >= samples * 3 THEN ticks END) AS q3_ticks, MAX(ticks) AS max_ticks
 FROM ranked
 GROUP BY capture_id, launch, role;
 
 CREATE OR REPLACE VIEW early_signal AS
--- early_signal: a signal strictly inside an active span of its own lane. Ties: an end at the same tick comes first, a begin last.
+-- early_signal: a signal (a point that a dependency names as producer) strictly inside a complete active span of its own lane: work that goes on after it was announced as done.
+-- Ties: an end at the same tick comes first, a begin last. Spans of zero length contain nothing.
 WITH producer AS (
   SELECT DISTINCT capture_id, producer_role, producer_event FROM dependencies
 ), both_ends AS (
   SELECT 1 AS at_begin UNION ALL SELECT 0 AS at_begin
 ), mark AS (
   SELECT x.capture_id, x.lane, CASE WHEN e.at_begin = 1 THEN x.t0 ELSE x.t1 END AS t, CASE WHEN e.at_begin = 1 THEN 2 ELSE 0 END AS ord, CASE WHEN e.at_begin = 1 THEN 1.0E0 ELSE -1.0E0 END AS step, '' AS event, -1 AS iteration
-  FROM span x CROSS JOIN both_ends e WHERE x.state = 'active' AND x.complete AND x.end_lane = x.lane
+  FROM span x CROSS JOIN both_ends e WHERE x.state = 'active' AND x.complete AND x.end_lane = x.lane AND x.t1 > x.t0
   UNION ALL
   SELECT p.capture_id, p.lane, p.t, 1 AS ord, 0.0E0 AS step, p.event, p.iteration
   FROM point p JOIN producer d ON d.capture_id = p.capture_id AND d.producer_role = p.role AND d.producer_event = p.event
 ), run AS (
   SELECT capture_id, lane, t, ord, event, iteration, SUM(step) OVER (PARTITION BY capture_id, lane ORDER BY t, ord ROWS UNBOUNDED PRECEDING) AS open_spans FROM mark
 )
-SELECT r.capture_id, r.lane, l.launch, l.cta, l.role, r.event, r.iteration, r.t
+SELECT r.capture_id, r.lane, l.launch, l.cta, l.warp, l.role, l.clock, r.event, r.iteration, r.t
 FROM run r LEFT JOIN lanes l ON l.capture_id = r.capture_id AND l.lane = r.lane
 WHERE r.ord = 1 AND r.open_spans > 0;
 
 CREATE OR REPLACE VIEW clock_map AS
--- clock_map: one straight line per (launch, clock), from its first to its last anchor; launch -1 holds for every launch without its own anchors.
--- With a single anchor only a clock that ticks in ns can be mapped; then ns_per_tick is 1.
+-- clock_map: one straight line per (launch, clock, reference clock), from its first to its last anchor; launch -1 holds for every launch without its own anchors.
+-- The reference must tick in ns (-1 is Unix time in ns). With a single anchor only a clock that ticks in ns can be mapped; then ns_per_tick is 1.
+-- ns_per_tick null: no map. error_ns: the greatest over the anchors of their own bound plus their distance from the line; null when one has no bound.
+-- It holds between the anchors, on the assumption that the rate is constant there.
 WITH numbered AS (
-  SELECT a.capture_id, a.launch, a.clock, a.reference_clock, a.t, a.reference_t, a.error_ns, c.unit,
-         ROW_NUMBER() OVER (PARTITION BY a.capture_id, a.launch, a.clock, a.reference_clock ORDER BY a.t) AS from_start,
-         ROW_NUMBER() OVER (PARTITION BY a.capture_id, a.launch, a.clock, a.reference_clock ORDER BY a.t DESC) AS from_end
-  FROM clock_anchors a JOIN clocks c ON c.capture_id = a.capture_id AND c.clock = a.clock
+  SELECT a.capture_id, a.launch, a.clock, a.reference_clock, a.t, a.reference_t, a.error_ns, COALESCE(c.unit, 'tick') AS unit,
+         CASE WHEN a.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END AS reference_unit,
+         ROW_NUMBER() OVER (PARTITION BY a.capture_id, a.launch, a.clock, a.reference_clock ORDER BY a.t, a.reference_t) AS from_start,
+         ROW_NUMBER() OVER (PARTITION BY a.capture_id, a.launch, a.clock, a.reference_clock ORDER BY a.t DESC, a.reference_t DESC) AS from_end
+  FROM clock_anchors a
+  LEFT JOIN clocks c ON c.capture_id = a.capture_id AND c.clock = a.clock
+  LEFT JOIN clocks r ON r.capture_id = a.capture_id AND r.clock = a.reference_clock
+), line AS (
+  SELECT f.capture_id, f.launch, f.clock, f.reference_clock, f.t AS t_first, l.t AS t_last, f.reference_t AS ns_first, l.reference_t AS ns_last,
+         CASE WHEN f.reference_unit <> 'ns' THEN NULL WHEN l.t > f.t THEN CAST(l.reference_t - f.reference_t AS DOUBLE) / CAST(l.t - f.t AS DOUBLE) WHEN f.unit = 'ns' THEN 1.0E0 END AS ns_per_tick
+  FROM numbered f JOIN numbered l ON l.capture_id = f.capture_id AND l.launch = f.launch AND l.clock = f.clock AND l.reference_clock = f.reference_clock AND l.from_end = 1
+  WHERE f.from_start = 1
 )
-SELECT f.capture_id, f.launch, f.clock, f.reference_clock, f.t AS t_first, l.t AS t_last, f.reference_t AS ns_first,
-       CASE WHEN l.t > f.t THEN CAST(l.reference_t - f.reference_t AS DOUBLE) / CAST(l.t - f.t AS DOUBLE) WHEN f.unit = 'ns' THEN 1.0E0 END AS ns_per_tick,
-       CASE WHEN f.error_ns > l.error_ns THEN f.error_ns ELSE l.error_ns END AS error_ns
-FROM numbered f JOIN numbered l ON l.capture_id = f.capture_id AND l.launch = f.launch AND l.clock = f.clock AND l.reference_clock = f.reference_clock AND l.from_end = 1
-WHERE f.from_start = 1;
+SELECT l.capture_id, l.launch, l.clock, l.reference_clock, l.t_first, l.t_last, l.ns_first, l.ns_last, COUNT(*) AS anchors, l.ns_per_tick,
+       CASE WHEN COUNT(n.error_ns) = COUNT(*) THEN MAX(n.error_ns + ABS(CAST(n.reference_t - l.ns_first AS DOUBLE) - CAST(n.t - l.t_first AS DOUBLE) * l.ns_per_tick)) END AS error_ns
+FROM line l JOIN numbered n ON n.capture_id = l.capture_id AND n.launch = l.launch AND n.clock = l.clock AND n.reference_clock = l.reference_clock
+GROUP BY l.capture_id, l.launch, l.clock, l.reference_clock, l.t_first, l.t_last, l.ns_first, l.ns_last, l.ns_per_tick;
 
 CREATE OR REPLACE VIEW timeline_ns AS
--- timeline_ns: every span on a reference axis in ns, with the bound of the error. A span whose clock cannot be mapped gives NULL: comparison is refused, not guessed.
--- Order of choice: anchors of its launch, anchors of the whole capture, the clock itself when it ticks in ns.
-SELECT s.capture_id, s.lane, s.launch, s.cta, s.warp, s.role, s.span, s.state, s.iteration, s.span_id,
-       COALESCE(m.reference_clock, w.reference_clock, s.clock) AS reference_clock,
-       CASE WHEN m.ns_per_tick IS NOT NULL THEN m.ns_first + CAST(FLOOR(CAST(s.t0 - m.t_first AS DOUBLE) * m.ns_per_tick + 0.5) AS BIGINT)
-            WHEN w.ns_per_tick IS NOT NULL THEN w.ns_first + CAST(FLOOR(CAST(s.t0 - w.t_first AS DOUBLE) * w.ns_per_tick + 0.5) AS BIGINT)
-            WHEN m.clock IS NULL AND w.clock IS NULL AND c.unit = 'ns' THEN s.t0 END AS ns0,
-       CASE WHEN m.ns_per_tick IS NOT NULL THEN m.ns_first + CAST(FLOOR(CAST(s.t1 - m.t_first AS DOUBLE) * m.ns_per_tick + 0.5) AS BIGINT)
-            WHEN w.ns_per_tick IS NOT NULL THEN w.ns_first + CAST(FLOOR(CAST(s.t1 - w.t_first AS DOUBLE) * w.ns_per_tick + 0.5) AS BIGINT)
-            WHEN m.clock IS NULL AND w.clock IS NULL AND c.unit = 'ns' THEN s.t1 END AS ns1,
-       CASE WHEN m.clock IS NOT NULL THEN m.error_ns WHEN w.clock IS NOT NULL THEN w.error_ns ELSE CAST(c.step_ticks AS DOUBLE) END AS error_ns,
-       COALESCE(s.t0 < m.t_first OR s.t1 > m.t_last, FALSE) AS extrapolated
-FROM span s
-JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
-LEFT JOIN clock_map m ON m.capture_id = s.capture_id AND m.clock = s.clock AND m.launch = s.launch AND m.launch >= 0
-LEFT JOIN clock_map w ON w.capture_id = s.capture_id AND w.clock = s.clock AND w.launch = -1;
+-- timeline_ns: every span on a reference axis in ns, with the bound of the error. Times on different reference clocks must not be compared.
+-- Order of choice: a map of its launch, a map of the whole capture (launch -1), the clock itself when it ticks in ns; of several reference clocks the lowest number
+-- from 0 on, Unix time (-1) last. A span whose clock cannot be mapped gives NULL: comparison is refused, not guessed.
+-- error_ns = error of the map + one step of the clock; outside the anchors it grows by twice the error of the map over their distance. Null: unknown.
+WITH ranked AS (
+  SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, clock ORDER BY CASE WHEN reference_clock < 0 THEN 1 ELSE 0 END, reference_clock) AS choice
+  FROM clock_map WHERE ns_per_tick IS NOT NULL
+), placed AS (
+  SELECT s.capture_id, s.lane, s.launch, s.cta, s.warp, s.role, s.span, s.state, s.iteration, s.span_id, s.complete, s.t0, s.t1, s.clock, c.unit,
+         CASE WHEN c.step_ticks > 0 THEN c.step_ticks END AS step_ticks,
+         CASE WHEN m.clock IS NOT NULL THEN m.reference_clock ELSE w.reference_clock END AS reference_clock, CASE WHEN m.clock IS NOT NULL THEN m.t_first ELSE w.t_first END AS t_first,
+         CASE WHEN m.clock IS NOT NULL THEN m.t_last ELSE w.t_last END AS t_last, CASE WHEN m.clock IS NOT NULL THEN m.ns_first ELSE w.ns_first END AS ns_first,
+         CASE WHEN m.clock IS NOT NULL THEN m.ns_per_tick ELSE w.ns_per_tick END AS ns_per_tick, CASE WHEN m.clock IS NOT NULL THEN m.error_ns ELSE w.error_ns END AS error_ns
+  FROM span s
+  LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
+  LEFT JOIN ranked m ON m.capture_id = s.capture_id AND m.clock = s.clock AND m.launch = s.launch AND m.launch >= 0 AND m.choice = 1
+  LEFT JOIN ranked w ON w.capture_id = s.capture_id AND w.clock = s.clock AND w.launch = -1 AND w.choice = 1
+), reached AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, t0, t1, clock, unit, step_ticks, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns,
+         CASE WHEN t_first - t0 > 0 AND t_first - t0 >= t1 - t_last THEN t_first - t0 WHEN t1 - t_last > 0 THEN t1 - t_last ELSE 0 END AS beyond
+  FROM placed
+)
+SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, clock, t0, t1,
+       CASE WHEN ns_per_tick IS NOT NULL THEN reference_clock WHEN unit = 'ns' THEN clock END AS reference_clock,
+       CASE WHEN ns_per_tick IS NOT NULL THEN ns_first + CAST(FLOOR(CAST(t0 - t_first AS DOUBLE) * ns_per_tick + 0.5E0) AS BIGINT) WHEN unit = 'ns' THEN t0 END AS ns0,
+       CASE WHEN ns_per_tick IS NOT NULL THEN ns_first + CAST(FLOOR(CAST(t1 - t_first AS DOUBLE) * ns_per_tick + 0.5E0) AS BIGINT) WHEN unit = 'ns' THEN t1 END AS ns1,
+       CASE WHEN ns_per_tick IS NOT NULL THEN error_ns + CASE WHEN beyond > 0 AND t_last > t_first THEN 2 * error_ns * CAST(beyond AS DOUBLE) / CAST(t_last - t_first AS DOUBLE) ELSE 0.0E0 END + step_ticks * ns_per_tick
+            WHEN unit = 'ns' THEN CAST(step_ticks AS DOUBLE) END AS error_ns,
+       CASE WHEN ns_per_tick IS NOT NULL THEN beyond > 0 WHEN unit = 'ns' THEN FALSE END AS extrapolated
+FROM reached;
 
 CREATE OR REPLACE VIEW lifetime AS
--- lifetime: ticks of a CTA from its first to its last instruction, on its own clock, and its trip count. Needs no stamps.
-SELECT l.capture_id, l.launch, l.cta, l.sm, l.clock, k.kind, k.trip_count, k.slots, l.t_end - l.t_start AS ticks
-FROM lanes l JOIN launches k ON k.capture_id = l.capture_id AND k.launch = l.launch
+-- lifetime: ticks of a CTA from its first to its last instruction, on its own clock. Needs no stamps: a clean launch has them too.
+-- slots is -1 for a launch of kind clean, which writes no stamps. grid_ctas -1: grid unknown.
+SELECT l.capture_id, l.launch, l.cta, l.sm, l.clock, COALESCE(c.unit, 'tick') AS unit, COALESCE(k.kind, '') AS kind, COALESCE(k.pass, -1) AS pass, COALESCE(k.trip_count, -1) AS trip_count,
+       CASE WHEN k.kind <> 'clean' THEN k.slots ELSE -1 END AS slots,
+       CASE WHEN k.grid_x > 0 AND k.grid_y > 0 AND k.grid_z > 0 THEN CAST(k.grid_x AS BIGINT) * k.grid_y * k.grid_z ELSE CAST(-1 AS BIGINT) END AS grid_ctas, COALESCE(k.status, '') AS status, l.t_end - l.t_start AS ticks
+FROM lanes l
+LEFT JOIN launches k ON k.capture_id = l.capture_id AND k.launch = l.launch
+LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
 WHERE l.kind = 'cta' AND l.t_start >= 0 AND l.t_end >= l.t_start;
 
-CREATE OR REPLACE VIEW lifetime_median AS
--- lifetime_median: median over launches of the median CTA lifetime of a launch, per capture and trip count. Medians are the mean of the two middle values.
+CREATE OR REPLACE VIEW launch_lifetime AS
+-- launch_lifetime: the median CTA lifetime of a launch (mean of the two middle values), of launches that did not fail.
 WITH ranked AS (
-  SELECT capture_id, launch, kind, trip_count, slots, ticks, ROW_NUMBER() OVER (PARTITION BY capture_id, launch ORDER BY ticks) AS nth, COUNT(*) OVER (PARTITION BY capture_id, launch) AS n FROM lifetime
-), per_launch AS (
-  SELECT capture_id, launch, kind, trip_count, slots, AVG(CAST(ticks AS DOUBLE)) AS ticks FROM ranked WHERE nth * 2 >= n AND nth * 2 <= n + 2 GROUP BY capture_id, launch, kind, trip_count, slots
-), again AS (
-  SELECT capture_id, kind, trip_count, slots, ticks, ROW_NUMBER() OVER (PARTITION BY capture_id, kind, trip_count, slots ORDER BY ticks) AS nth, COUNT(*) OVER (PARTITION BY capture_id, kind, trip_count, slots) AS n FROM per_launch
+  SELECT capture_id, launch, kind, pass, trip_count, slots, grid_ctas, unit, ticks,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, unit ORDER BY ticks) AS nth, COUNT(*) OVER (PARTITION BY capture_id, launch, unit) AS n
+  FROM lifetime WHERE status <> 'failed'
 )
-SELECT capture_id, kind, trip_count, slots, MIN(n) AS launches, AVG(ticks) AS ticks FROM again WHERE nth * 2 >= n AND nth * 2 <= n + 2 GROUP BY capture_id, kind, trip_count, slots;
+SELECT capture_id, launch, kind, pass, trip_count, slots, grid_ctas, unit, MIN(n) AS ctas, AVG(CAST(ticks AS DOUBLE)) AS ticks
+FROM ranked WHERE nth * 2 >= n AND nth * 2 <= n + 2
+GROUP BY capture_id, launch, kind, pass, trip_count, slots, grid_ctas, unit;
+
+CREATE OR REPLACE VIEW lifetime_median AS
+-- lifetime_median: median over launches of launch_lifetime, for launches that are alike: kind, pass, trip count, slots, grid and unit. Medians are the mean of the two middle values.
+WITH ranked AS (
+  SELECT capture_id, kind, pass, trip_count, slots, grid_ctas, unit, ticks,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, kind, pass, trip_count, slots, grid_ctas, unit ORDER BY ticks) AS nth,
+         COUNT(*) OVER (PARTITION BY capture_id, kind, pass, trip_count, slots, grid_ctas, unit) AS n
+  FROM launch_lifetime
+)
+SELECT capture_id, kind, pass, trip_count, slots, grid_ctas, unit, MIN(n) AS launches, AVG(ticks) AS ticks
+FROM ranked WHERE nth * 2 >= n AND nth * 2 <= n + 2
+GROUP BY capture_id, kind, pass, trip_count, slots, grid_ctas, unit;
 
 CREATE OR REPLACE VIEW slope AS
--- slope: ticks an iteration = difference of lifetimes over difference of trip counts, for the two largest trip counts that the stamp slots hold (beyond them a stamped kernel runs unstamped). fixed_ticks is what is left.
+-- slope: ticks an iteration = difference of lifetimes over difference of trip counts (method slope), between the two largest trip counts that the stamp slots hold
+-- (beyond them a stamped kernel runs unstamped; slots -1: no limit), of launches that are alike but for the trip count. fixed_ticks is what is left of the larger one.
 WITH ranked AS (
-  SELECT capture_id, kind, trip_count, launches, ticks, ROW_NUMBER() OVER (PARTITION BY capture_id, kind ORDER BY trip_count DESC) AS nth FROM lifetime_median WHERE trip_count > 0 AND (slots < 0 OR trip_count <= slots)
+  SELECT capture_id, kind, pass, trip_count, slots, grid_ctas, unit, launches, ticks,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, kind, pass, slots, grid_ctas, unit ORDER BY trip_count DESC) AS nth
+  FROM lifetime_median WHERE trip_count > 0 AND (slots < 0 OR trip_count <= slots)
 )
-SELECT a.capture_id, a.kind, b.trip_count AS trips_low, a.trip_count AS trips_high, a.launches, (a.ticks - b.ticks) / (a.trip_count - b.trip_count) AS slope_ticks,
-       a.ticks - a.trip_count * (a.ticks - b.ticks) / (a.trip_count - b.trip_count) AS fixed_ticks
-FROM ranked a JOIN ranked b ON b.capture_id = a.capture_id AND b.kind = a.kind AND b.nth = 2
+SELECT a.capture_id, a.kind, a.pass, a.slots, a.grid_ctas, a.unit, b.trip_count AS trips_low, a.trip_count AS trips_high, b.launches AS launches_low, a.launches AS launches_high,
+       (a.ticks - b.ticks) / (a.trip_count - b.trip_count) AS slope_ticks, a.ticks - a.trip_count * ((a.ticks - b.ticks) / (a.trip_count - b.trip_count)) AS fixed_ticks
+FROM ranked a
+JOIN ranked b ON b.capture_id = a.capture_id AND b.kind = a.kind AND b.pass = a.pass AND b.slots = a.slots AND b.grid_ctas = a.grid_ctas AND b.unit = a.unit AND b.nth = 2
 WHERE a.nth = 1;
 
 CREATE OR REPLACE VIEW perturbation AS
--- perturbation: slope of a stamped capture over the clean slope of the same experiment, same trip counts, minus 1. The clean slope is taken between the stamped slope's trip counts.
-SELECT s.capture_id, c.experiment, s.trips_low, s.trips_high, s.slope_ticks AS stamped_ticks, (h.ticks - l.ticks) / (s.trips_high - s.trips_low) AS clean_ticks,
-       s.slope_ticks * (s.trips_high - s.trips_low) / (h.ticks - l.ticks) - 1 AS perturbation
-FROM slope s JOIN captures c ON c.capture_id = s.capture_id
-JOIN captures k ON k.experiment = c.experiment AND k.kind = 'clean'
-JOIN lifetime_median h ON h.capture_id = k.capture_id AND h.trip_count = s.trips_high
-JOIN lifetime_median l ON l.capture_id = k.capture_id AND l.trip_count = s.trips_low
-WHERE s.kind = 'stamped' AND c.experiment <> '';
+-- perturbation: what the recording did to the kernel: stamped (or traced) ticks over clean ticks, minus 1. Like with like only: same experiment (captures of experiment ''
+-- stand alone), device, grid, unit and trip counts. Clean launches of all captures of the experiment are one sample; stamped ones count per capture, kind, pass and slots.
+-- method 'slope': ticks an iteration, between the two largest trip counts that both sides have. method 'lifetime': ticks of a CTA at one trip count, which mixes in the fixed cost.
+-- Only trip counts at or under the slots: beyond them the kernel runs unstamped. preference 1 is the one to quote: slope, else lifetime at the largest trip count.
+-- No row: perturbation is unknown. launches are the fewer of the two trip counts.
+WITH clean_launch AS (
+  SELECT c.experiment, CASE WHEN c.experiment = '' THEN c.capture_id ELSE '' END AS alone, c.device, h.trip_count, h.grid_ctas, h.unit, h.ticks
+  FROM launch_lifetime h JOIN captures c ON c.capture_id = h.capture_id WHERE h.kind = 'clean'
+), ranked AS (
+  SELECT experiment, alone, device, trip_count, grid_ctas, unit, ticks,
+         ROW_NUMBER() OVER (PARTITION BY experiment, alone, device, trip_count, grid_ctas, unit ORDER BY ticks) AS nth,
+         COUNT(*) OVER (PARTITION BY experiment, alone, device, trip_count, grid_ctas, unit) AS n
+  FROM clean_launch
+), clean AS (
+  SELECT experiment, alone, device, trip_count, grid_ctas, unit, MIN(n) AS launches, AVG(ticks) AS ticks
+  FROM ranked WHERE nth * 2 >= n AND nth * 2 <= n + 2 GROUP BY experiment, alone, device, trip_count, grid_ctas, unit
+), both_sides AS (
+  SELECT s.capture_id, s.kind, s.pass, s.slots, s.grid_ctas, s.unit, s.trip_count, s.launches, s.ticks, k.launches AS clean_launches, k.ticks AS clean_ticks,
+         ROW_NUMBER() OVER (PARTITION BY s.capture_id, s.kind, s.pass, s.slots, s.grid_ctas, s.unit ORDER BY s.trip_count DESC) AS nth
+  FROM lifetime_median s
+  JOIN captures c ON c.capture_id = s.capture_id
+  JOIN clean k ON k.experiment = c.experiment AND k.alone = CASE WHEN c.experiment = '' THEN c.capture_id ELSE '' END AND k.device = c.device
+              AND k.trip_count = s.trip_count AND k.grid_ctas = s.grid_ctas AND k.unit = s.unit
+  WHERE s.kind IN ('stamped', 'traced') AND s.trip_count > 0 AND (s.slots < 0 OR s.trip_count <= s.slots)
+), measured AS (
+  SELECT a.capture_id, a.kind, a.pass, a.slots, a.grid_ctas, a.unit, 'slope' AS method, b.trip_count AS trips_low, a.trip_count AS trips_high, 0 AS ord,
+         CASE WHEN a.launches < b.launches THEN a.launches ELSE b.launches END AS launches, CASE WHEN a.clean_launches < b.clean_launches THEN a.clean_launches ELSE b.clean_launches END AS clean_launches,
+         (a.ticks - b.ticks) / (a.trip_count - b.trip_count) AS ticks, (a.clean_ticks - b.clean_ticks) / (a.trip_count - b.trip_count) AS clean_ticks
+  FROM both_sides a
+  JOIN both_sides b ON b.capture_id = a.capture_id AND b.kind = a.kind AND b.pass = a.pass AND b.slots = a.slots AND b.grid_ctas = a.grid_ctas AND b.unit = a.unit AND b.nth = 2
+  WHERE a.nth = 1
+  UNION ALL
+  SELECT capture_id, kind, pass, slots, grid_ctas, unit, 'lifetime' AS method, trip_count AS trips_low, trip_count AS trips_high, nth AS ord, launches, clean_launches, ticks, clean_ticks FROM both_sides
+)
+SELECT capture_id, kind, pass, slots, grid_ctas, unit, method, trips_low, trips_high, launches, clean_launches, ticks, clean_ticks, ticks / clean_ticks - 1 AS perturbation,
+       ROW_NUMBER() OVER (PARTITION BY capture_id, kind, pass, slots, grid_ctas, unit ORDER BY ord) AS preference
+FROM measured WHERE clean_ticks > 0;
