@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wsformat import manifest as manifests
-from wsformat.errors import BadRequest, MalformedInput
+from wsformat.errors import BadRequest, MalformedInput, NewerMinorWarning
 from wsformat.manifest import Manifest
 from wsformat.tables import conform, format_version, rows_to_table, tables
 
@@ -103,6 +104,9 @@ class Bundle:
         Raises:
             MalformedInput: no bundle, or a manifest or table file that cannot be read.
             UnsupportedVersion: another major version.
+
+        Warns:
+            NewerMinorWarning: a newer minor version.
         """
         root = Path(path)
         if not root.exists():
@@ -119,6 +123,13 @@ class Bundle:
                 "If it holds table files that lost their manifest, run `wsformat seal`.",
             )
         manifest = manifests.parse(manifests.read_text(file), str(file))
+        if manifests.number(manifest.version) > manifests.number(format_version()):
+            warnings.warn(
+                f"{root}: format version {manifest.version}, this library knows {format_version()}; "
+                "what is newer is kept, not understood",
+                NewerMinorWarning,
+                stacklevel=2,
+            )
         data = {}
         for name, entry in manifest.tables.items():
             table_file = root / entry["file"]

@@ -47,6 +47,10 @@ class UnsupportedVersion(WsformatError):
     """The bundle's format version is newer (major) than this library reads."""
 
 
+class NewerMinorWarning(UserWarning):
+    """The bundle is of a newer minor version: it can be read, but may hold what this library does not know."""
+
+
 class InvalidBundle(WsformatError):
     """The bundle breaks the standard. ``problems`` holds every finding, not just the first."""
 

@@ -141,6 +141,11 @@ def check_version(version: object, where: str) -> str:
     return version
 
 
+def number(version: str) -> tuple[int, ...]:
+    """A version for comparison."""
+    return tuple(int(part) for part in version.split("."))
+
+
 def parse(text: str, where: str) -> Manifest:
     """Read a manifest leniently: what a reader needs must be there, unknown keys are kept.
 

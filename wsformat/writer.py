@@ -39,7 +39,8 @@ def write_bundle(bundle: Bundle, target: Path, *, force: bool, progress: Progres
             else:
                 entries[name] = entry
         manifest = Manifest(
-            version=format_version(),
+            # What a newer minor version brought is kept, so its number is kept too.
+            version=max(format_version(), bundle.manifest.version, key=manifests.number),
             writer={"name": "wsformat", "version": __version__},
             tables=entries,
             sources=bundle.manifest.sources,

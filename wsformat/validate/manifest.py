@@ -11,9 +11,10 @@ import jsonschema
 
 from wsformat import manifest as manifests
 from wsformat.errors import MalformedInput
+from wsformat.manifest import number
 from wsformat.tables import format_version, read_schema_json, tables
 from wsformat.validate.report import Findings, clip
-from wsformat.validate.subject import Subject, TableFile, number
+from wsformat.validate.subject import Subject, TableFile
 
 KEYS = ("format", "version", "writer", "tables", "sources", "extensions")
 MAX_SHAPE_ERRORS = 100

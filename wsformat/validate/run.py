@@ -92,7 +92,7 @@ def validate(
             found.cannot_run(code, subject.fatal)
         elif subject.newer and code in UNKNOWABLE:
             found.cannot_run(code, f"version {subject.version} is newer than {format_version()}")
-    return found.report(str(source) if subject.root else "", subject.version, data=data)
+    return found.report(str(subject.root or ""), subject.version, data=data)
 
 
 def require_valid(source: str | os.PathLike[str] | Bundle, *, data: bool = True) -> Report:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from wsformat.bundle import TableData
+from wsformat.manifest import number
 from wsformat.tables import format_version, tables
 
 
@@ -80,11 +81,6 @@ class Subject:
         if not column:
             return number(tables()[table].since) <= number(self.version)
         return column in tables()[table].names and number(tables()[table].column(column).since) <= number(self.version)
-
-
-def number(version: str) -> tuple[int, ...]:
-    """A version for comparison."""
-    return tuple(int(part) for part in version.split("."))
 
 
 def texts(value: Any) -> list[str]:
