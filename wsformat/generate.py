@@ -49,7 +49,6 @@ PARQUET_TYPES = {
     "BOOLEAN": "BOOLEAN",
     "STRING": "BYTE_ARRAY, logical type String",
 }
-LEVELS = {"E": "error", "W": "warning", "I": "hint"}
 
 
 # --- Markdown -------------------------------------------------------------------------------------------------------
@@ -168,25 +167,26 @@ def manifest_part(name: str) -> str:
 
 
 def views_part(_: str) -> str:
-    """Every derived view with its columns."""
+    """Every derived view with its columns, in the order in which each needs only earlier ones."""
     described = read_schema_json("views.json")["views"]
     text = []
     for name in views():
         view = described[name]
+        key = ", ".join(_code(column) for column in view["key"])
         rows = [[_code(c["name"]), c["type"], c.get("unit", ""), _sentence(c["meaning"])] for c in view["columns"]]
         text.append(
-            f"#### View `{name}`\n\nOne row is {view['row']}.\n\n{_grid(['column', 'type', 'unit', 'meaning'], rows)}"
+            f"#### View `{name}`\n\n{_sentence(view['about'])} One row is {view['row']}. Key: {key}.\n\n"
+            + _grid(["column", "type", "unit", "meaning"], rows)
         )
     return "\n".join(text)
 
 
 def rules_part(_: str) -> str:
-    """Every rule of the validator."""
-    rows = [
-        [_code(rule["code"]), rule["name"], LEVELS[rule["code"][0]], _sentence(rule["text"])]
-        for rule in read_schema_json("rules.json")["rules"]
-    ]
-    return _grid(["code", "name", "level", "what is wrong"], rows)
+    """Every rule of the validator; its title says what holds in a conforming bundle."""
+    rules = read_schema_json("rules.json")
+    rows = [[_code(rule["code"]), rule["word"], rule["mode"], _sentence(rule["title"])] for rule in rules["rules"]]
+    retired = ", ".join(_code(rule["code"]) for rule in rules["retired"]) or "none"
+    return _grid(["code", "word", "reads", "what holds"], rows) + f"\nRetired codes: {retired}.\n"
 
 
 PARTS: dict[str, Callable[[str], str]] = {

@@ -162,7 +162,7 @@ COMMENT ON COLUMN clocks.scope IS 'What shares the clock.';
 COMMENT ON COLUMN clocks.unit IS 'What one tick is.';
 COMMENT ON COLUMN clocks.sm IS 'SM when scope is sm; -1 otherwise or unknown.';
 COMMENT ON COLUMN clocks.hz_nominal IS 'Stated rate, if any; measured rates are derived per launch by the view clock_map. Unit: hz.';
-COMMENT ON COLUMN clocks.step_ticks IS 'Smallest non-zero step seen between two reads; -1 unknown. Unit: tick.';
+COMMENT ON COLUMN clocks.step_ticks IS 'The step of the clock: the largest number of ticks that divides every difference seen between its reads; -1 unknown. Unit: tick.';
 COMMENT ON COLUMN clocks.width_bits IS 'Width of the counter as recorded, before unwrapping; -1 unknown. Unit: bit.';
 COMMENT ON COLUMN clocks.wraps IS 'Wraps undone on this clock.';
 COMMENT ON COLUMN clocks.assumption IS 'What the source assumed about the clock, such as ''1 GHz''; '''' nothing.';
