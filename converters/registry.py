@@ -31,7 +31,7 @@ HEAD_BYTES = 65_536
 READERS: tuple[str, ...] = ("raw_stamps",)
 """Modules that have ``sniff`` and ``read``."""
 
-WRITERS: tuple[str, ...] = ()
+WRITERS: tuple[str, ...] = ("perfetto", "chrome")
 """Modules that have ``write``."""
 
 
