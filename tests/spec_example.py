@@ -1,4 +1,4 @@
-"""The worked example of ``spec.md``, read out of the document itself: its input tables, its queries and their results."""
+"""The worked example of ``spec.md``, read out of the document itself: its input tables, its queries, their results."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_what_the_example_says_of_other_ends_of_the_last_wait(text: str, end: in
     changed = text.replace("| 1 | wait_exit | 2 | 1630 |", f"| 1 | wait_exit | 2 | {end} |")
     changed = changed.replace("| 1 | done | 2 | 1840 |", f"| 1 | done | 2 | {end + 210} |")
     with spec_example.bundle(changed).duckdb() as connection:
-        row = connection.sql("SELECT verdict FROM wait WHERE role = 'mma' AND iteration = 2").fetchone()
+        row = connection.execute("SELECT verdict FROM wait WHERE role = 'mma' AND iteration = 2").fetchone()
     assert row == (verdict,)
 
 
@@ -259,7 +259,8 @@ def test_the_capture_id_of_the_example(text: str) -> None:
     [
         (0.5, "0.5"), (560.0, "560.0"), (1e16, "1e+16"), (1.5e-7, "1.5e-07"), (1e15, "1000000000000000.0"),
         (0.0001, "0.0001"), (0.00001, "1e-05"), (-3, "-3"), (2**70, str(2**70)), (True, "true"),
-        ("é", r'"\u00e9"'), ("\U0001f600", r'"\ud83d\ude00"'), ("\x7f", r'"\u007f"'), ("\x01\t/\"\\", r'"\u0001\t/\"\\"'),
+        ("é", r'"\u00e9"'), ("\U0001f600", r'"\ud83d\ude00"'), ("\x7f", r'"\u007f"'),
+        ("\x01\t/\"\\", r'"\u0001\t/\"\\"'),
     ],
 )  # fmt: skip
 def test_the_text_behind_a_capture_id_is_written_as_the_document_says(value: object, written: str) -> None:
