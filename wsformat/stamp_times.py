@@ -44,20 +44,25 @@ class Times:
         written: bool ``[cta, role, event, iteration]``.
         base: int64 ``[cta]``; the time of a slot is base + rel.
         rel: ticks after base, 0 where nothing is written; uint32, or int64 where 32 bits do not hold it.
-        out_of_order: stamps earlier than one of the same event of an earlier iteration.
         unfolded: CTAs (position in the block) whose 32-bit series went round more than once, with their ``rel``.
     """
 
     written: Array
     base: Array
     rel: Array
-    out_of_order: int = 0
     unfolded: dict[int, Array] = field(default_factory=dict)
 
 
 def place(cta: int, role: int, event: int, iteration: int) -> str:
     """Where a slot is, for messages."""
     return f"CTA {cta}, role index {role}, event index {event}, iteration {iteration}"
+
+
+def is_written(slots: Array, unwritten: int) -> Array:
+    """Which slots hold another value than ``unwritten`` (compared as 32 bits where slots have 32)."""
+    value: Any = np.uint32(unwritten & 0xFFFFFFFF) if slots.dtype == np.uint32 else np.int64(unwritten)
+    result: Array = slots != value
+    return result
 
 
 def decode_times(slots: Array, unwritten: int, anchor: Anchor | None, where: str, first_cta: int = 0) -> Times:
@@ -73,10 +78,7 @@ def decode_times(slots: Array, unwritten: int, anchor: Anchor | None, where: str
     Raises:
         MalformedInput: times stay ambiguous, or contradict the anchors; names CTA, role, event and iteration.
     """
-    if slots.dtype == np.uint32:
-        written = slots != np.uint32(unwritten & 0xFFFFFFFF)
-    else:
-        written = slots != np.int64(unwritten)
+    written = is_written(slots, unwritten)
     if slots.dtype != np.uint32:
         times = _wide(slots, written, anchor)
     elif anchor is not None:
@@ -85,7 +87,14 @@ def decode_times(slots: Array, unwritten: int, anchor: Anchor | None, where: str
         return _free(slots, written, where, first_cta)
     if anchor is not None:
         _refuse_foreign(times, anchor, where, first_cta)
-    times.out_of_order = int(np.count_nonzero(_backwards(times.rel, times.written)))
+    back = np.argwhere(_backwards(times.rel, times.written))
+    if back.size:
+        cta, role, event, iteration = (int(x) for x in back[0])
+        raise MalformedInput(
+            f"{where}: {place(first_cta + cta, role, event, iteration)}: the stamp is earlier than one of the same "
+            f"event of an earlier iteration",
+            "Check the layout (roles,events,iterations), the meta file and the value of unwritten slots.",
+        )
     return times
 
 

@@ -22,7 +22,7 @@ from wsformat.completeness import NAMES, judge, linked_roles, loop_events, worst
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import ONCE, Layout, RoleSpec
 from wsformat.stamp_clocks import Domains, assign_clocks
-from wsformat.stamp_times import Anchor, Array, Times, crossings, decode_times
+from wsformat.stamp_times import Anchor, Array, Times, crossings, decode_times, is_written
 
 BLOCK_SLOTS = 1 << 20
 """Slots decoded at a time: some 30 MB of work arrays."""
@@ -69,7 +69,6 @@ class Survey:
     """granularity seen by each CTA, ``[cta]``, 0 none"""
     times: list[tuple[int, Array, dict[int, Array]]] = field(default_factory=list)
     """per block: first CTA, base, unfolded CTAs"""
-    out_of_order: int = 0
     full_events: Array | None = None
     """events whose last slot is written, counted over the loop, ``[cta, role]``"""
 
@@ -131,7 +130,6 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
             used,
             step,
             (first, times.base, times.unfolded),
-            times.out_of_order,
             (times.written[..., -1] & looped).sum(axis=-1),
         )
 
@@ -144,8 +142,7 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         used=np.max([p[4] for p in parts], axis=0),
         step=np.concatenate([p[5] for p in parts]),
         times=[p[6] for p in parts],
-        out_of_order=sum(p[7] for p in parts),
-        full_events=np.concatenate([p[8] for p in parts]),
+        full_events=np.concatenate([p[7] for p in parts]),
     )
 
 
@@ -446,13 +443,12 @@ def _block(
 ) -> Iterator[pa.Table]:
     ctas = len(slots)
     flat = slots.reshape(ctas, -1).take(template.take, axis=1)
+    written = is_written(flat, unwritten)
     if flat.dtype == np.uint32:
-        written = flat != np.uint32(unwritten & 0xFFFFFFFF)
         flat -= (base & 0xFFFFFFFF).astype(np.uint32)[:, None]
         t = flat.astype(np.int64)
         t += base[:, None]
     else:
-        written = flat != np.int64(unwritten)
         t = flat
     for position, rel in unfolded.items():
         t[position] = rel.ravel()[template.take] + base[position]
@@ -514,12 +510,28 @@ def last_written(launch: StampLaunch, unwritten: int) -> Array:
     """Last iteration of each event that any CTA wrote, ``[role, event]``, -1 never."""
 
     def one(slots: Array) -> Array:
-        value = np.uint32(unwritten & 0xFFFFFFFF) if slots.dtype == np.uint32 else np.int64(unwritten)
-        seen = (slots != value).any(axis=0)
+        seen = is_written(slots, unwritten).any(axis=0)
         last: Array = np.where(seen.any(axis=-1), seen.shape[-1] - 1 - seen[..., ::-1].argmax(axis=-1), -1)
         return last
 
     with ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(lambda block: one(block[1]), blocks(launch)))
     result: Array = np.max(parts, axis=0)
+    return result
+
+
+def sample_times(launches: Sequence[StampLaunch], spec: RoleSpec, unwritten: int) -> list[tuple[Array, Array]]:
+    """Times and presence ``[cta, role, event, iteration]`` of the first block of CTAs of each launch."""
+    result = []
+    for launch in launches:
+        for first, slots in blocks(launch):
+            anchor = _anchor(launch, spec, first, len(slots))
+            times = decode_times(slots, unwritten, anchor, launch.source, first)
+            rel = times.rel
+            if times.unfolded:
+                rel = rel.astype(np.int64)
+                for position, unfolded in times.unfolded.items():
+                    rel[position] = unfolded
+            result.append((rel, times.written))
+            break
     return result

@@ -167,7 +167,7 @@ def _accounting(surveys: Sequence[Any], tables: Mapping[str, Any], notes: Sequen
         "records_expected": kept + int(lost.sum()) if known else -1,
         "records_kept": kept,
         "records_lost": int(lost.sum()) if known else -1,
-        "out_of_order": sum(s.out_of_order for s in surveys if s is not None),
+        "out_of_order": 0,
         "wraps_undone": int(lanes.column("wraps").to_numpy().sum()),
         "overhead_corrected": 0,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wsformat import rolespec, stamps
+from wsformat import lags, rolespec, skillspec, stamps
 from wsformat.converters.raw_stamps.options import Given
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout, RoleSpec, Row
@@ -17,6 +17,9 @@ from wsformat.tables import conform, rows_to_table
 
 Note = tuple[str, str]
 """Subject and text of a finding."""
+
+LAG_LAUNCHES = 16
+"""Launches that lags are inferred from, of each the first block of CTAs."""
 
 
 def resolve(
@@ -28,11 +31,36 @@ def resolve(
         MalformedInput: no valid spec, nothing is written, or the spec names what nobody wrote.
     """
     notes: list[Note] = []
-    spec = rolespec.parse(raw, name, layout)
+    skill = skillspec.is_skill_spec(raw)
+    if skill:
+        spec, unknown = skillspec.from_skill(raw, name, layout)
+        notes += [("role spec", text) for text in unknown]
+    else:
+        spec = rolespec.parse(raw, name, layout)
     used = _used(launches, layout, asked.unwritten)
+    if skill:
+        index = {r["role"]: r["role_index"] for r in spec.roles}
+        last = {(e["role"], e["event"]): int(used[index[e["role"]], e["event_index"]]) for e in spec.events}
+        spec, loops = skillspec.set_loops(spec, last)
+        notes += [("role spec", text) for text in loops]
     spec = _add_strays(spec, used, notes)
     _refuse_unwritten(spec, used, name, asked.allow_unwritten, notes)
+    if any(edge["producer_step"] == 0 for edge in spec.dependencies):
+        sample = stamps.sample_times(launches[:LAG_LAUNCHES], spec, asked.unwritten)
+        spec, found, _ = lags.infer_lags(spec, sample)
+        notes += [("iteration_lag", text) for text in found]
+    _note_trip_count(spec, used, asked.trip_count, notes)
     return spec, notes
+
+
+def _note_trip_count(spec: RoleSpec, used: Array, trip_count: int, notes: list[Note]) -> None:
+    """A loop that went beyond the stated trip count counts something else, or the statement is wrong."""
+    index = {r["role"]: r["role_index"] for r in spec.roles}
+    for event in spec.events:
+        ran = int(used[index[event["role"]], event["event_index"]]) + 1
+        if 0 < trip_count < ran and event["loop"] != rolespec.ONCE:
+            notes.append(("trip_count", f"{event['role']} {event['event']} has {ran} iterations, more than the stated "
+                                        f"trip count of {trip_count}."))
 
 
 def _used(launches: Sequence[stamps.StampLaunch], layout: Layout, unwritten: int) -> Array:
