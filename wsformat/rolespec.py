@@ -99,7 +99,8 @@ class RoleSpec:
 
     def with_rows(self, **sections: Sequence[Row]) -> RoleSpec:
         """A spec with these arrays replaced; rows must be complete."""
-        return replace(self, **{name: tuple(rows) for name, rows in sections.items()})
+        changed: dict[str, Any] = {name: tuple(rows) for name, rows in sections.items()}
+        return replace(self, **changed)
 
 
 def load(path: Path) -> RoleSpec:

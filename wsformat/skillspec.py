@@ -88,7 +88,7 @@ def _check(data: Any, layout: Layout | None) -> tuple[dict[str, int], list[str]]
             problems.append(f"$.roles[{position}]: a name is needed")
         elif role in names:
             problems.append(f"$.roles[{position}]: {role!r} is there twice")
-        elif not _is_index(index):
+        elif index is None or not _is_index(index):
             problems.append(f"$.role_id.{role}: an index from 0 is needed")
         elif index in names.values():
             problems.append(f"$.role_id.{role}: {index} is used twice")

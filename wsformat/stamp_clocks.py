@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from wsformat.rolespec import RoleSpec
+from wsformat.stamp_launch import StampLaunch
 from wsformat.stamp_times import Array, granularity
-
-if TYPE_CHECKING:
-    from wsformat.stamps import StampLaunch
 
 NO_ANCHOR = "no start and end records: comparable within one CTA only"
 SIMULTANEOUS = "the two clocks of a record are taken as read at the same moment"

@@ -14,6 +14,7 @@ from wsformat.converters.raw_stamps import spec as specs
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.provenance import bytes_sha256, capture_id, loss_attributes, source_entry
 from wsformat.rolespec import Layout, RoleSpec
+from wsformat.stamp_launch import StampLaunch
 
 NAME = "raw_stamps"
 TITLE = "raw stamp buffers"
@@ -126,7 +127,7 @@ def _layout(asked: given.Given, raw_spec: Any, loaded: Sequence[buffers.Buffers]
 
 def _launches(
     asked: given.Given, loaded: Sequence[buffers.Buffers], paths: Sequence[Path], layout: Layout
-) -> list[stamps.StampLaunch]:
+) -> list[StampLaunch]:
     result = []
     for number, (path, part) in enumerate(zip(paths, loaded, strict=True)):
         parts = buffers.split(part.data, layout, path)
@@ -140,21 +141,20 @@ def _launches(
         for slots in parts:
             mine = None if meta is None else meta[at : at + len(slots)]
             at += len(slots)
-            result.append(stamps.StampLaunch(slots, mine, trip_count=asked.trip_count, source=path.name))
+            result.append(StampLaunch(slots, mine, trip_count=asked.trip_count, source=path.name))
     ctas = result[0].ctas
     for path, trips in asked.lifetimes:
         result += _lifetimes(path, trips, ctas, "stamped")
     return result
 
 
-def _lifetimes(path: Path, trips: int, ctas: int, kind: str) -> list[stamps.StampLaunch]:
+def _lifetimes(path: Path, trips: int, ctas: int, kind: str) -> list[StampLaunch]:
     """Launches without stamp buffers: start and end records only."""
     records = buffers.load_meta(path)
     if len(records) % ctas:
         raise MalformedInput(f"{path}: {len(records)} records, not a multiple of the {ctas} CTAs of the stamped launch")
     return [
-        stamps.StampLaunch(None, part, kind=kind, trip_count=trips, source=path.name)
-        for part in records.reshape(-1, ctas)
+        StampLaunch(None, part, kind=kind, trip_count=trips, source=path.name) for part in records.reshape(-1, ctas)
     ]
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wsformat import lags, rolespec, skillspec, stamps
+from wsformat import lags, rolespec, skillspec
 from wsformat.converters.raw_stamps.options import Given
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout, RoleSpec, Row
+from wsformat.stamp_launch import StampLaunch, last_written, sample_times
 from wsformat.stamp_times import Array
 from wsformat.tables import conform, rows_to_table
 
@@ -23,7 +24,7 @@ LAG_LAUNCHES = 16
 
 
 def resolve(
-    raw: Any, name: str, layout: Layout, launches: Sequence[stamps.StampLaunch], asked: Given
+    raw: Any, name: str, layout: Layout, launches: Sequence[StampLaunch], asked: Given
 ) -> tuple[RoleSpec, list[Note]]:
     """The spec that the tables come from, and what had to be assumed or is odd.
 
@@ -46,7 +47,7 @@ def resolve(
     spec = _add_strays(spec, used, notes)
     _refuse_unwritten(spec, used, name, asked.allow_unwritten, notes)
     if any(edge["producer_step"] == 0 for edge in spec.dependencies):
-        sample = stamps.sample_times(launches[:LAG_LAUNCHES], spec, asked.unwritten)
+        sample = sample_times(launches[:LAG_LAUNCHES], spec, asked.unwritten)
         spec, found, _ = lags.infer_lags(spec, sample)
         notes += [("iteration_lag", text) for text in found]
     _note_trip_count(spec, used, asked.trip_count, notes)
@@ -59,11 +60,16 @@ def _note_trip_count(spec: RoleSpec, used: Array, trip_count: int, notes: list[N
     for event in spec.events:
         ran = int(used[index[event["role"]], event["event_index"]]) + 1
         if 0 < trip_count < ran and event["loop"] != rolespec.ONCE:
-            notes.append(("trip_count", f"{event['role']} {event['event']} has {ran} iterations, more than the stated "
-                                        f"trip count of {trip_count}."))
+            notes.append(
+                (
+                    "trip_count",
+                    f"{event['role']} {event['event']} has {ran} iterations, more than the stated "
+                    f"trip count of {trip_count}.",
+                )
+            )
 
 
-def _used(launches: Sequence[stamps.StampLaunch], layout: Layout, unwritten: int) -> Array:
+def _used(launches: Sequence[StampLaunch], layout: Layout, unwritten: int) -> Array:
     """Last iteration written of each slot kind in any launch, ``[role, event]``, -1 never.
 
     Raises:
@@ -73,7 +79,7 @@ def _used(launches: Sequence[stamps.StampLaunch], layout: Layout, unwritten: int
     for launch in launches:
         if launch.slots is None:
             continue
-        mine = stamps.last_written(launch, unwritten)
+        mine = last_written(launch, unwritten)
         if mine.max() < 0:
             raise MalformedInput(
                 f"{launch.source}: every slot holds {unwritten}, so no stamp was written",

@@ -1,0 +1,190 @@
+"""Launches of stamped kernels as slot buffers, read in blocks of CTAs, and what a first pass finds in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wsformat.completeness import judge, linked_roles, loop_events
+from wsformat.errors import MalformedInput
+from wsformat.rolespec import Layout, RoleSpec
+from wsformat.stamp_times import Anchor, Array, Times, crossings, decode_times, is_written
+
+BLOCK_SLOTS = 1 << 20
+"""Slots decoded at a time: some 30 MB of work arrays."""
+STEP_SAMPLE = 4
+"""Iterations of each event that the step of a clock is measured on."""
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class StampLaunch:
+    """One launch to decode.
+
+    Attributes:
+        slots: ``[cta, role, event, iteration]`` of int32, uint32, int64 or uint64; None when it wrote no stamps.
+        meta: one record of ``stamp_times.META`` a CTA, None when there are none.
+        kind: stamped or clean.
+        trip_count: iterations of the main loop, -1 unknown.
+        source: name of the source file.
+        facts: more columns of launches.
+    """
+
+    slots: Array | None
+    meta: Array | None = None
+    kind: str = "stamped"
+    trip_count: int = -1
+    source: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the launch."""
+        return len(self.slots) if self.slots is not None else 0 if self.meta is None else len(self.meta)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first pass over one launch found; arrays are ``[cta, role]`` unless they say otherwise."""
+
+    kept: Array
+    wraps: Array
+    codes: Array
+    used: Array
+    """last iteration written of each event, ``[role, event]``, -1 never"""
+    step: Array
+    """granularity seen by each CTA, ``[cta]``, 0 none"""
+    times: list[tuple[Array, dict[int, Array]]]
+    """per block: base of each CTA, unfolded CTAs"""
+    full_events: Array
+    """events of a loop whose last slot is written, counted, ``[cta, role]``"""
+
+
+def words(slots: Array, where: str) -> Array:
+    """A block of slots as uint32 or int64 in native byte order.
+
+    Raises:
+        MalformedInput: a 64-bit value beyond 2**63 - 1.
+    """
+    native = np.ascontiguousarray(slots, dtype=slots.dtype.newbyteorder("="))
+    if native.dtype.itemsize == 4:
+        return native.view(np.uint32)
+    if native.dtype == np.uint64 and native.size and int(native.max()) > np.iinfo(np.int64).max:
+        raise MalformedInput(f"{where}: a stamp exceeds 2^63 - 1")
+    return native.view(np.int64)
+
+
+def blocks(launch: StampLaunch) -> Iterator[tuple[int, Array]]:
+    """Blocks of CTAs: index of the first, slots as :func:`words`."""
+    for first, count in _ranges(launch):
+        yield first, _read(launch, first, count)
+
+
+def _ranges(launch: StampLaunch) -> Iterator[tuple[int, int]]:
+    if launch.slots is None or not len(launch.slots):
+        return
+    size = max(1, BLOCK_SLOTS // max(1, launch.slots[0].size))
+    for first in range(0, len(launch.slots), size):
+        yield first, min(size, len(launch.slots) - first)
+
+
+def _read(launch: StampLaunch, first: int, count: int) -> Array:
+    assert launch.slots is not None
+    return words(launch.slots[first : first + count], launch.source)
+
+
+def _each_block(launch: StampLaunch, work: Callable[[int, Array], Result]) -> list[Result]:
+    """Results of ``work`` on every block, in order; numpy lets two threads work at once."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda part: work(part[0], _read(launch, *part)), _ranges(launch)))
+
+
+def anchor_of(launch: StampLaunch, spec: RoleSpec, first: int, count: int) -> Anchor | None:
+    """64-bit start and end of some CTAs on the clock of their stamps, None without records."""
+    if launch.meta is None:
+        return None
+    start, end = ("g0", "g1") if spec.clock.get("scope") == "device" else ("c0", "c1")
+    part = launch.meta[first : first + count]
+    return Anchor(part[start].astype(np.int64), part[end].astype(np.int64))
+
+
+def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) -> Survey:
+    """First pass over one launch.
+
+    Raises:
+        MalformedInput: ambiguous times, or stamps that contradict the records of the CTAs.
+    """
+    events, groups = loop_events(spec, layout.roles), linked_roles(spec)
+    looped = np.zeros((layout.roles, layout.events), dtype=bool)
+    for role, kinds in enumerate(events):
+        looped[role, list(kinds.looped)] = True
+
+    def one(first: int, slots: Array) -> tuple[Any, ...]:
+        anchor = anchor_of(launch, spec, first, len(slots))
+        times = decode_times(slots, unwritten, anchor, launch.source, first)
+        any_cta = np.asarray(times.written.any(axis=0))
+        used = np.where(any_cta.any(axis=-1), layout.iterations - 1 - any_cta[..., ::-1].argmax(axis=-1), -1)
+        step = np.gcd.reduce(np.abs(times.rel[..., :STEP_SAMPLE]).reshape(len(slots), -1).astype(np.int64), axis=1)
+        wide = slots.dtype != np.uint32
+        return (
+            times.written.sum(axis=(2, 3), dtype=np.int64),
+            np.zeros(times.rel.shape[:2], np.int64) if wide else crossings(times),
+            _codes(times, events, groups, launch.trip_count),
+            used,
+            step,
+            (times.base, times.unfolded),
+            (times.written[..., -1] & looped).sum(axis=-1),
+        )
+
+    parts = _each_block(launch, one)
+    return Survey(
+        kept=np.concatenate([p[0] for p in parts]),
+        wraps=np.concatenate([p[1] for p in parts]),
+        codes=np.concatenate([p[2] for p in parts]),
+        used=np.max([p[3] for p in parts], axis=0),
+        step=np.concatenate([p[4] for p in parts]),
+        times=[p[5] for p in parts],
+        full_events=np.concatenate([p[6] for p in parts]),
+    )
+
+
+def _codes(times: Times, events: Sequence[Any], groups: Sequence[set[int]], trip_count: int) -> Array:
+    codes = judge(times.rel, times.written, events, groups, trip_count)
+    for position, rel in times.unfolded.items():
+        codes[position] = judge(rel[None], times.written[position][None], events, groups, trip_count)[0]
+    return codes
+
+
+def last_written(launch: StampLaunch, unwritten: int) -> Array:
+    """Last iteration of each event that any CTA wrote, ``[role, event]``, -1 never."""
+
+    def one(_: int, slots: Array) -> Array:
+        seen = np.asarray(is_written(slots, unwritten).any(axis=0))
+        last: Array = np.where(seen.any(axis=-1), seen.shape[-1] - 1 - seen[..., ::-1].argmax(axis=-1), -1)
+        return last
+
+    result: Array = np.max(_each_block(launch, one), axis=0)
+    return result
+
+
+def sample_times(launches: Sequence[StampLaunch], spec: RoleSpec, unwritten: int) -> list[tuple[Array, Array]]:
+    """Times and presence ``[cta, role, event, iteration]`` of the first block of CTAs of each launch."""
+    result = []
+    for launch in launches:
+        for first, slots in blocks(launch):
+            anchor = anchor_of(launch, spec, first, len(slots))
+            times = decode_times(slots, unwritten, anchor, launch.source, first)
+            rel = times.rel
+            if times.unfolded:
+                rel = rel.astype(np.int64)
+                for position, unfolded in times.unfolded.items():
+                    rel[position] = unfolded
+            result.append((rel, times.written))
+            break
+    return result
