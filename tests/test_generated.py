@@ -27,6 +27,7 @@ def checkout(root: Path, tmp_path: Path) -> Path:
     """A copy of the generated files that a test may break."""
     shutil.copy(root / "spec.md", tmp_path / "spec.md")
     shutil.copytree(root / "schema" / "generated", tmp_path / "schema" / "generated")
+    shutil.copy(root / "schema" / "rolespec.schema.json", tmp_path / "schema" / "rolespec.schema.json")
     return tmp_path
 
 
@@ -34,7 +35,7 @@ def test_nothing_has_drifted(root: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert generate.main(["--check"], root) == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [f"schema/generated/{n}" for n in GENERATED])
+@pytest.mark.parametrize("name", [*(f"schema/generated/{n}" for n in GENERATED), "schema/rolespec.schema.json"])
 def test_check_names_what_differs_and_writing_mends_it(
     name: str, checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

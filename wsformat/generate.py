@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from wsformat.derive import views
 from wsformat.errors import MalformedInput, WsformatError
+from wsformat.rolespec_schema import dumps as rolespec_schema_text
 from wsformat.spec_parts import sentence, spec_text
 from wsformat.tables import duckdb_ddl, format_version, read_schema_json, tables
 
@@ -139,6 +140,7 @@ def outputs(root: Path) -> dict[Path, str]:
     folder = root / FOLDER
     return {
         spec: spec_text(spec.read_text(encoding="utf-8")),
+        root / "schema" / "rolespec.schema.json": rolespec_schema_text(),
         folder / "manifest.schema.json": _json_text(manifest_schema()),
         folder / "arrow.json": _json_text(arrow_schemas()),
         folder / "tables.duckdb.sql": tables_sql(),
