@@ -139,7 +139,7 @@ def test_a_role_without_stamps_is_shown_as_such(tmp_path: Path) -> None:
 
 
 def test_waits(tiny: Path) -> None:
-    consumer, producer = ask("waits", tiny)
+    producer, consumer = ask("waits", tiny)
     assert (consumer["role"], consumer["span"], consumer["barrier"], consumer["waits"]) == (
         "consumer",
         "wait",
@@ -153,7 +153,7 @@ def test_waits(tiny: Path) -> None:
     (binding,) = consumer["binding"]
     assert (binding["role"], binding["event"], binding["waits"], binding["blocked"]) == ("producer", "work_end", 8, 80)
     text = ok("waits", tiny)
-    assert rows_of(text, "role")[0][:6] == ["consumer", "wait", "full", "8", "80", "50.0"]
+    assert rows_of(text, "role")[1][:6] == ["consumer", "wait", "full", "8", "80", "50.0"]
     assert "producer.work_end 8 waits, 80 blocked" in text
 
 

@@ -37,7 +37,22 @@ Trips = Annotated[int | None, typer.Option("--trip-count", metavar="N", help="it
 Unwritten = Annotated[int | None, typer.Option("--unwritten", metavar="V", help="slot value that means: not written")]
 Clean = Annotated[
     list[str] | None,
-    typer.Option("--clean", metavar="FILE:TRIPS", help="launches without stamps, and their trip count; repeatable"),
+    typer.Option(
+        "--clean", metavar="FILE:TRIPS", help="launches without stamps by their start and end records; repeatable"
+    ),
+]
+Lifetimes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lifetimes", metavar="FILE:TRIPS", help="more stamped launches by their start and end records; repeatable"
+    ),
+]
+AllowUnwritten = Annotated[
+    bool, typer.Option("--allow-unwritten", help="accept a spec that names events which were never stamped")
+]
+Label = Annotated[str, typer.Option("--label", metavar="TEXT", help="short name of the capture, for people")]
+Experiment = Annotated[
+    str, typer.Option("--experiment", metavar="NAME", help="captures that belong together have one name")
 ]
 TableName = Annotated[str, typer.Option("--table", metavar="NAME", help="one table of the bundle")]
 ViewName = Annotated[str, typer.Option("--view", metavar="NAME", help="one derived view")]
@@ -53,6 +68,10 @@ def import_(
     trip_count: Trips = None,
     unwritten: Unwritten = None,
     clean: Clean = None,
+    lifetimes: Lifetimes = None,
+    allow_unwritten: AllowUnwritten = False,
+    label: Label = "",
+    experiment: Experiment = "",
     option: Option = None,
     force: Force = False,
     json: Json = False,
@@ -67,13 +86,18 @@ def import_(
     check_target(target, force=force)
     given = {
         "spec": spec,
-        "layout": layout or None,
-        "meta": meta or None,
+        "layout": layout,
+        "meta": meta or [],
         "trip_count": trip_count,
         "unwritten": unwritten,
-        "clean": clean or None,
+        "clean": [with_trips("--clean", item) for item in clean or ()],
+        "lifetimes": [with_trips("--lifetimes", item) for item in lifetimes or ()],
+        "allow_unwritten": allow_unwritten,
+        "label": label,
+        "experiment": experiment,
     }
-    options = {name: value for name, value in given.items() if value is not None} | named_options(option)
+    # Only what was asked for: a converter without that option says so.
+    options = named_options(option) | {n: v for n, v in given.items() if v is not None and v not in ("", [], False)}
     with progress("import") as advance:
         bundle = import_files(files, options, format_name=format_).write(target, force=force, progress=advance)
     found = imported(bundle)
@@ -83,18 +107,32 @@ def import_(
         _print_imported(found, [path.name for path in files])
 
 
-def named_options(items: list[str] | None) -> dict[str, str]:
-    """Options given as NAME=VALUE.
+def with_trips(option: str, item: str) -> tuple[Path, int]:
+    """A file and a trip count from FILE:TRIPS (or FILE=TRIPS).
+
+    Raises:
+        BadRequest: no trip count.
+    """
+    path, colon, trips = item.rpartition(":" if ":" in item else "=")
+    if not colon or not path or not trips.isdecimal():
+        raise BadRequest(f"{option} {item!r}: no trip count", "Give FILE:TRIPS, such as clean.metas:64.")
+    return Path(path), int(trips)
+
+
+def named_options(items: list[str] | None) -> dict[str, Any]:
+    """Options given as NAME=VALUE; one that is given several times becomes a list.
 
     Raises:
         BadRequest: no '=' in one of them.
     """
-    result = {}
+    result: dict[str, Any] = {}
     for item in items or ():
         name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise BadRequest(f"-O {item!r} is not NAME=VALUE", "Such as -O label=run7.")
-        result[name.strip().replace("-", "_")] = value
+        key = name.strip().replace("-", "_")
+        if not equals or not key:
+            raise BadRequest(f"-O {item!r} is not NAME=VALUE", "Such as -O dtype=bf16.")
+        known = result.get(key)
+        result[key] = value if known is None else [*(known if isinstance(known, list) else [known]), value]
     return result
 
 
@@ -231,13 +269,7 @@ def known_formats() -> list[dict[str, Any]]:
     titles |= {"arrow": "Arrow IPC file", "parquet": "Apache Parquet"}
     for name, title in titles.items():
         extensions = [extension for extension, format_name in FORMATS.items() if format_name == name]
-        losses = (
-            ["NaN becomes null."]
-            if name == "json"
-            else ["Null and the empty string look alike."]
-            if name == "csv"
-            else []
-        )
+        losses = ["NaN and infinities become null."] if name == "json" else []
         found.append(
             {
                 "name": name,

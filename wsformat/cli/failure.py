@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,10 @@ def say_error(message: str, hint: str = "") -> None:
         print(f"hint: {one_line(hint)}", file=sys.stderr)
 
 
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {one_line(str(message))}", file=sys.stderr)
+
+
 class Commands(TyperGroup):
     """The group of all commands; turns exceptions into lines and exit codes."""
 
@@ -59,7 +64,10 @@ class Commands(TyperGroup):
             return run(args, prog_name, complete_var, False, windows_expand_args, **extra)
         code = FAILED
         try:
-            result = run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("default", category=UserWarning)
+                warnings.showwarning = _say_warning
+                result = run(args, prog_name, complete_var, False, windows_expand_args, **extra)
             code = result if isinstance(result, int) else 0
         except _UsageFailure as error:
             code = _usage_failure(error)

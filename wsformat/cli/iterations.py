@@ -59,7 +59,7 @@ def iteration_figures(scope: Analysis) -> dict[str, Any]:
 
 
 def _print(scope: Analysis, found: dict[str, Any]) -> None:
-    from wsformat.cli.output import number, percent, print_table
+    from wsformat.cli.output import number, print_table
 
     for line in scopes.headline(scope):
         print(line)

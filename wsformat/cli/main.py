@@ -15,6 +15,8 @@ from wsformat.cli import (
     check,
     convert,
     critical,
+    demo,
+    files,
     iterations,
     overlap,
     picture,
@@ -59,6 +61,7 @@ def wsformat(
     """
 
 
+app.command("demo", rich_help_panel=GET)(demo.demo)
 app.command("import", rich_help_panel=GET)(convert.import_)
 app.command("export", rich_help_panel=GET)(convert.export)
 app.command("formats", rich_help_panel=GET)(convert.formats)
@@ -72,6 +75,11 @@ app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
 app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("query", rich_help_panel=LOOK)(query.query)
+app.command("merge", rich_help_panel=KEEP)(files.merge)
+app.command("zip", rich_help_panel=KEEP)(files.zip_)
+app.command("unzip", rich_help_panel=KEEP)(files.unzip)
+app.command("seal", rich_help_panel=KEEP)(files.seal)
+app.command("upgrade", rich_help_panel=KEEP)(files.upgrade)
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ def overlap(
         if a:
             found = [overlap_of(scope, kind, a, b)]
         else:
-            known = _names(scope, kind)
+            known = set_names(scope, kind)
             found = [overlap_of(scope, kind, x, y) for i, x in enumerate(known) for y in known[i + 1 :]]
         if json:
             print_json(found[0] if a else found)
@@ -64,7 +64,7 @@ def overlap_of(scope: Analysis, kind: str, a: str, b: str) -> dict[str, Any]:
         BadRequest: an unknown name, twice the same one, or several captures.
     """
     capture = scope.one_capture()
-    known = _names(scope, kind)
+    known = set_names(scope, kind)
     for name in (a, b):
         if name not in known:
             raise BadRequest(f"no {kind} {name!r}", _known(scope, kind))
@@ -97,7 +97,8 @@ def _shares(row: dict[str, Any]) -> dict[str, Any]:
     return {f"of_{x}": share(row["cycles"], row[f"{x}_cycles"]) for x in ("a", "b", "union")}
 
 
-def _names(scope: Analysis, kind: str) -> list[str]:
+def set_names(scope: Analysis, kind: str) -> list[str]:
+    """Roles in their order for display, or resources by name."""
     where = scope.where("capture_id")
     if kind == "role":
         sql = f"SELECT role AS x FROM roles WHERE {where} GROUP BY role ORDER BY MIN(display_order), role"
@@ -107,7 +108,7 @@ def _names(scope: Analysis, kind: str) -> list[str]:
 
 
 def _known(scope: Analysis, kind: str) -> str:
-    return f"{kind.capitalize()}s: {', '.join(_names(scope, kind)) or 'none'}."
+    return f"{kind.capitalize()}s: {', '.join(set_names(scope, kind)) or 'none'}."
 
 
 def _print(scope: Analysis, found: list[dict[str, Any]], each: bool) -> None:

@@ -113,15 +113,19 @@ def open_bundle(path: Path) -> Bundle:
 def choose_captures(bundle: Bundle, wanted: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """Labels of all captures by id, and the ids chosen: by label, by the start of an id, or all for ''.
 
+    Captures of clean launches only accompany others: they are chosen when their id is named or nothing else is there.
+
     Raises:
         BadRequest: no such capture, or several.
     """
-    labels = {row["capture_id"]: row["label"] or "" for row in bundle.table("captures").to_pylist()}
+    captures = bundle.table("captures").select(["capture_id", "label", "kind"]).to_pylist()
+    labels = {row["capture_id"]: row["label"] or "" for row in captures}
     if not labels:
         raise BadRequest(f"{bundle.path}: holds no capture")
+    stamped = tuple(row["capture_id"] for row in captures if row["kind"] != "clean") or tuple(labels)
     if not wanted:
-        return labels, tuple(labels)
-    chosen = tuple(i for i, label in labels.items() if label == wanted)
+        return labels, stamped
+    chosen = tuple(i for i in stamped if labels[i] == wanted)
     chosen = chosen or tuple(i for i in labels if i.startswith(wanted))
     if len(chosen) != 1:
         what = "no capture" if not chosen else f"{len(chosen)} captures"
@@ -212,16 +216,18 @@ def perturbations(scope: Analysis) -> list[dict[str, Any]]:
 def units(scope: Analysis) -> list[str]:
     """Units of the clocks that lanes of the selection use, for headings."""
     where = scope.where("capture_id", "launch", "cta", "role", alias="l")
-    sql = f"""SELECT DISTINCT c.unit, c.step_ticks FROM lanes l JOIN clocks c
-              ON c.capture_id = l.capture_id AND c.clock = l.clock WHERE {where} ORDER BY c.unit, c.step_ticks"""
+    sql = f"""SELECT DISTINCT c.unit FROM lanes l JOIN clocks c
+              ON c.capture_id = l.capture_id AND c.clock = l.clock
+              WHERE l.kind <> 'cta' AND {where} ORDER BY c.unit"""
     return sorted({row["unit"] for row in scope.rows(sql)})
 
 
 def resolution_note(scope: Analysis) -> str:
     """A line for clocks whose step is coarser than one tick; '' when every tick counts."""
     where = scope.where("capture_id", "launch", "cta", "role", alias="l")
-    sql = f"""SELECT c.unit, MAX(c.step_ticks) AS step FROM lanes l JOIN clocks c ON c.capture_id = l.capture_id
-              AND c.clock = l.clock WHERE {where} GROUP BY c.unit HAVING MAX(c.step_ticks) > 1 ORDER BY c.unit"""
+    sql = f"""SELECT c.unit, MAX(c.step_ticks) AS step FROM lanes l JOIN clocks c
+              ON c.capture_id = l.capture_id AND c.clock = l.clock WHERE l.kind <> 'cta' AND {where}
+              GROUP BY c.unit HAVING MAX(c.step_ticks) > 1 ORDER BY c.unit"""
     steps = [f"{row['step']} {row['unit']}" for row in scope.rows(sql)]
     if not steps:
         return ""

@@ -62,8 +62,9 @@ def lane_states(scope: Analysis) -> list[dict[str, Any]]:
         LEFT JOIN lanes l ON l.capture_id = s.capture_id AND l.lane = s.lane
         LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
         LEFT JOIN launches k ON k.capture_id = s.capture_id AND k.launch = s.launch
+        LEFT JOIN roles r ON r.capture_id = s.capture_id AND r.role = s.role
         WHERE {where("s")}
-        ORDER BY s.capture_id, s.lane
+        ORDER BY s.capture_id, s.launch, s.cta, r.display_order, s.lane
         """
     )
     for row in found:
@@ -143,14 +144,17 @@ def notes(scope: Analysis, groups: list[dict[str, Any]]) -> list[str]:
         "blocked: the wait cost this; satisfied: stamps and test of a wait that was over already; unjudged: no edge.",
         "gross stall = blocked + satisfied + unjudged. untracked = not instrumented; it says nothing about idleness.",
     ]
-    where = scope.where("capture_id", "role")
-    hidden = scope.rows(
-        f"SELECT DISTINCT role, span FROM span_types WHERE contains_wait AND {where} ORDER BY role, span"
-    )
+    hidden = hidden_waits(scope)
     if hidden:
-        listed = ", ".join(f"{row['role']}.{row['span']}" for row in hidden)
-        lines.append(f"Active spans that hide a wait (their share includes waiting): {listed}.")
+        lines.append(f"Active spans that hide a wait (their share includes waiting): {', '.join(hidden)}.")
     if any(g["blocked"] + g["satisfied"] + g["unjudged"] != g["stall"] for g in groups):
         lines.append("Waits of one lane overlap: their sum exceeds its gross stall, which counts a tick once.")
     resolution = scopes.resolution_note(scope)
     return [*lines, resolution] if resolution else lines
+
+
+def hidden_waits(scope: Analysis) -> list[str]:
+    """Active spans, as role.span, that contain a wait without stamps of its own."""
+    where = scope.where("capture_id", "role")
+    sql = f"SELECT DISTINCT role, span FROM span_types WHERE contains_wait AND {where} ORDER BY role, span"
+    return [f"{row['role']}.{row['span']}" for row in scope.rows(sql)]

@@ -79,7 +79,8 @@ def wait_groups(scope: Analysis) -> list[dict[str, Any]]:
         )
         SELECT t.*, COALESCE(b.binding, []) AS binding
         FROM total t LEFT JOIN bound b USING (capture_id, role, span, barrier)
-        ORDER BY capture_id, role, span, barrier
+        LEFT JOIN roles r USING (capture_id, role)
+        ORDER BY t.capture_id, r.display_order, t.role, t.span, t.barrier
         """
     )
     for row in found:

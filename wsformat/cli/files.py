@@ -1,0 +1,87 @@
+"""Commands that keep bundles: merge, zip, unzip, seal, upgrade."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wsformat.cli import scope as scopes
+from wsformat.cli.scope import BundlePath, Force, Json
+
+Bundles = Annotated[list[Path], typer.Argument(metavar="X.wsformat", help="bundles", show_default=False)]
+Target = Annotated[Path, typer.Option("-o", "--output", metavar="X.wsformat", help="the result", show_default=False)]
+ZipTarget = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="the archive; by default X.wsformat.zip")
+]
+Archive = Annotated[Path, typer.Argument(metavar="X.wsformat.zip", help="the archive", show_default=False)]
+Unpacked = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default the name without .zip"),
+]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="table files, with or without a manifest")]
+Elsewhere = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="write here instead of in place")
+]
+
+
+def merge(bundles: Bundles, output: Target, force: Force = False, json: Json = False) -> None:
+    """Put the captures of several bundles into one. A capture that two of them hold is taken once."""
+    from wsformat.cli.output import print_json
+    from wsformat.cli.progress import progress
+    from wsformat.merge import merge as run
+
+    opened = [scopes.open_bundle(path) for path in bundles]
+    with progress("merge") as advance:
+        made = run(opened, output, force=force, progress=advance)
+    captures = made.table("captures").column("capture_id").to_pylist()
+    if json:
+        print_json({"path": str(output), "captures": captures, "tables": {name: made.rows(name) for name in made.data}})
+    else:
+        print(f"{output}: {scopes.count(len(captures), 'capture')} of {scopes.count(len(bundles), 'bundle')}")
+
+
+def zip_(bundle: BundlePath, output: ZipTarget = None, force: Force = False) -> None:
+    """Pack a bundle into one uncompressed zip file, for mail."""
+    from wsformat.archive import zip_bundle
+
+    target = output or Path(bundle.resolve().name + ".zip")
+    print(zip_bundle(bundle, target, force=force))
+
+
+def unzip(archive: Archive, output: Unpacked = None, force: Force = False) -> None:
+    """Unpack a zipped bundle; one that is damaged or would write elsewhere is refused."""
+    from wsformat.archive import unzip_bundle
+
+    target = output or Path(archive.name.removesuffix(".zip"))
+    unzip_bundle(archive, target, force=force)
+    print(target)
+
+
+def seal(folder: Folder, output: Elsewhere = None, force: Force = False) -> None:
+    """Make table files that another program wrote into a conforming bundle again: order, layout, manifest, digests."""
+    from wsformat.cli.output import clean
+    from wsformat.cli.progress import progress
+    from wsformat.seal import seal as run
+
+    with progress("seal") as advance:
+        sealed = run(folder, output, force=force, progress=advance)
+    for note in sealed.notes:
+        print(clean(note))
+    print(sealed.bundle.path)
+
+
+def upgrade(bundle: BundlePath, output: Elsewhere = None, force: Force = False) -> None:
+    """Bring a bundle of an older format version to the newest, step by step."""
+    from wsformat.cli.progress import progress
+    from wsformat.upgrade import upgrade as run
+
+    with progress("upgrade") as advance:
+        done = run(bundle, output, force=force, progress=advance)
+    for step in done.steps:
+        print(step)
+    if done.steps:
+        print(f"{done.bundle.path}: format version {done.before} -> {done.after}")
+    else:
+        print(f"{done.bundle.path}: format version {done.after} is the newest; nothing to do")
