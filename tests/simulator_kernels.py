@@ -82,7 +82,7 @@ class Ring(Kernel):
             if self.commit is not None:
                 own = machine.barrier(("mma", lane.role, lane.index), 1)
                 lane.run(Ticks(work.base // 4))
-                lane.stamp("issue", i, **inside, arrives=((own, self.commit),))
+                lane.early.append(lane.stamp("issue", i, **inside, arrives=((own, self.commit),)))
                 lane.run(Ticks(8))
                 lane.inside = inside
                 yield from lane.wait("mma", i, own, i)
