@@ -1,0 +1,192 @@
+"""Import rate, bytes a stamp and view times, beside baselines that run in the same process on the same stamps.
+
+    python bench/run.py                 20 million stamps and the real captures
+    python bench/run.py --stamps 1e6    quicker
+    python bench/run.py --json          the rows as JSON
+
+Read the ratios: absolute times depend on the machine. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import buffers
+
+VIEWS = ("span", "role_state", "overlap", "wait", "role_summary", "iteration_summary", "early_signal", "timeline_ns")
+BASELINE_EVENTS = 200_000
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def peak_gib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def in_a_process(*arguments: str) -> dict[str, Any]:
+    """Run one step of this file in a process of its own, so that its peak memory is its own."""
+    command = [sys.executable, __file__, "--step", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ})
+    if done.returncode:
+        raise SystemExit(f"step {' '.join(arguments)} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def step_import(buffer: str, meta: str, iterations: str, out: str) -> dict[str, Any]:
+    from wsformat.converters.registry import import_files
+
+    spec = json.loads((files("wsformat.samples") / "gemm_roles.json").read_text())
+    spec["layout"] = {"roles": buffers.ROLES, "events": buffers.EVENTS, "iterations": int(iterations)}
+    roles = Path(buffer).with_suffix(".json")
+    roles.write_text(json.dumps(spec))
+    options = {"spec": str(roles), "meta": [meta], "trip_count": int(iterations), "allow_unwritten": True}
+    seconds, bundle = timed(lambda: import_files([Path(buffer)], options).write(out))
+    size = (Path(out) / "events.parquet").stat().st_size
+    return {"seconds": seconds, "gib": peak_gib(), "rows": bundle.rows("events"), "bytes": size}
+
+
+def step_view(out: str, view: str) -> dict[str, Any]:
+    import wsformat
+
+    bundle = wsformat.open(out)
+
+    def run() -> Any:
+        with bundle.duckdb() as connection:
+            return connection.execute(f"SELECT COUNT(*), SUM(hash(v)) FROM (SELECT * FROM {view}) v").fetchall()
+
+    seconds, rows = timed(run)
+    return {"seconds": seconds, "gib": peak_gib(), "rows": int(rows[0][0])}
+
+
+def step_numpy(buffer: str, iterations: str, out: str) -> dict[str, Any]:
+    """Baseline: what a script does. Non-zero slots to columns, saved as compressed numpy."""
+
+    def run() -> int:
+        raw = np.fromfile(buffer, dtype=np.uint32).reshape(-1, buffers.ROLES, buffers.EVENTS, int(iterations))
+        cta, role, event, iteration = np.nonzero(raw)
+        np.savez_compressed(
+            out, cta=cta.astype(np.int32), role=role.astype(np.int8), event=event.astype(np.int8),
+            iteration=iteration.astype(np.int32), t=raw[cta, role, event, iteration],
+        )  # fmt: skip
+        return len(cta)
+
+    seconds, rows = timed(run)
+    return {"seconds": seconds, "gib": peak_gib(), "rows": rows, "bytes": Path(out).stat().st_size}
+
+
+def step_json(out: str, text: str) -> dict[str, Any]:
+    """Baseline: one JSON object an event, as trace writers do, on the first events of the same bundle."""
+    import wsformat
+
+    rows = wsformat.open(out).sql(f"SELECT * EXCLUDE (capture_id) FROM events LIMIT {BASELINE_EVENTS}").to_pylist()
+
+    def run() -> None:
+        with Path(text).open("w") as file:
+            for row in rows:
+                file.write(json.dumps(row) + "\n")
+
+    seconds, _ = timed(run)
+    return {"seconds": seconds, "gib": peak_gib(), "rows": len(rows), "bytes": Path(text).stat().st_size}
+
+
+def row(what: str, result: dict[str, Any], base: float | None = None) -> dict[str, Any]:
+    rate = result["rows"] / result["seconds"]
+    return {
+        "what": what,
+        "rows": result["rows"],
+        "seconds": round(result["seconds"], 2),
+        "million rows/s": round(rate / 1e6, 2),
+        "bytes/row": round(result["bytes"] / result["rows"], 2) if "bytes" in result else None,
+        "peak GiB": round(result["gib"], 2),
+        "times the import rate": round(rate / base, 3) if base else None,
+    }
+
+
+def measure(stamps: int) -> list[dict[str, Any]]:
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        buffer, meta, iterations, count = buffers.write(folder, stamps)
+        out = str(folder / "ring.wsformat")
+        imported = in_a_process("import", str(buffer), str(meta), str(iterations), out)
+        assert imported["rows"] == count, (imported, count)
+        base = imported["rows"] / imported["seconds"]
+        rows.append(row("import raw buffer -> bundle", imported, base))
+        rows.append(
+            row("baseline: numpy to .npz", in_a_process("numpy", str(buffer), str(iterations), f"{name}/x.npz"), base)
+        )
+        rows.append(row("baseline: one JSON object an event", in_a_process("json", out, f"{name}/x.jsonl"), base))
+        rows += [row(f"view {view}", in_a_process("view", out, view)) for view in VIEWS]
+    return rows
+
+
+def measure_real() -> list[dict[str, Any]]:
+    """The captures that ship with the package, whose files are mostly headers: whole bundle over its stamps."""
+    from wsformat.converters.registry import import_files
+
+    rows = []
+    with tempfile.TemporaryDirectory() as name, as_file(files("wsformat.samples")) as samples:
+        for buffer in sorted([*samples.glob("*.i32"), *samples.glob("*.npy")]):
+            spec = "cute_roles.json" if "cute" in buffer.name else "gemm_roles.json"
+            out = Path(name) / f"{buffer.stem}.wsformat"
+            options = {"spec": str(samples / spec), "allow_unwritten": True}
+            seconds, bundle = timed(lambda b=buffer, o=options, t=out: import_files([b], o).write(t))
+            size = sum(file.stat().st_size for file in out.iterdir())
+            result = {"seconds": seconds, "gib": peak_gib(), "rows": bundle.rows("events"), "bytes": size}
+            rows.append(row(f"real: {buffer.name}, whole bundle", result))
+    return rows
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*[str(name) for name in rows[0]])
+    for values in rows:
+        table.add_row(
+            *[
+                "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+                for value in values.values()
+            ]
+        )
+    Console(width=150).print(table)
+
+
+def main() -> None:
+    steps = {"import": step_import, "view": step_view, "numpy": step_numpy, "json": step_json}
+    if sys.argv[1:2] == ["--step"]:
+        print(json.dumps(steps[sys.argv[2]](*sys.argv[3:])))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stamps", type=float, default=20e6, help="size of the synthetic capture")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    chosen = parser.parse_args()
+    rows = measure(int(chosen.stamps)) + measure_real()
+    if chosen.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        show(rows)
+
+
+if __name__ == "__main__":
+    main()
