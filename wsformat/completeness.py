@@ -18,6 +18,7 @@ UNFILLED, PROVEN, UNKNOWN, TRUNCATED = range(4)
 NAMES = ("complete", "complete", "unknown", "truncated")
 WORST_FIRST = ("truncated", "unknown", "sampled", "complete")
 LATE_ITERATIONS = 8
+FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def judge(
         if full.size and trip_count == slots:
             codes[full, role] = PROVEN
         elif full.size:
-            codes[full, role] = _judge_full(rel[full, role], written[full, role], events[role])
+            some: Any = slice(None) if len(full) == ctas else full
+            codes[some, role] = _judge_full(rel[some, role], written[some, role], events[role])
     for group in groups:
         members = sorted(group)
         part = codes[:, members]
@@ -98,25 +100,32 @@ def judge(
 def _judge_full(rel: Array, written: Array, events: LoopEvents) -> Array:
     """Lanes whose last slot is written and whose trip count is unknown; ``[lane, event, iteration]``."""
     codes = np.full(len(rel), UNKNOWN, dtype=np.int8)
-    times = rel.astype(np.int64)
-    looped, last = list(events.looped), rel.shape[-1] - 1
-    t_last = np.where(written[:, looped, last], times[:, looped, last], -1).max(axis=1)
-    steps = np.diff(times[:, looped], axis=-1)
-    both = written[:, looped, 1:] & written[:, looped, :-1]
-    shortest = np.where(both, steps, np.iinfo(np.int64).max).min(axis=(1, 2))
-    latest = np.where(written, times, -1).max(axis=(1, 2))
-    after = written[:, list(events.once)] & (times[:, list(events.once)] > t_last[:, None, None])
-    nearest = np.where(after, times[:, list(events.once)], np.iinfo(np.int64).max).min(axis=(1, 2), initial=2**62)
-    # Half, because an iteration without stamps is shorter than the stamped ones that were seen.
-    codes[(nearest < 2**62) & (shortest < 2**62) & (2 * (nearest - t_last) < shortest)] = PROVEN
-    if events.start >= 0:
-        late = np.flatnonzero((latest > t_last) & (codes == UNKNOWN))
-        for lane in late.tolist():
-            place = looped.index(events.start) if events.start in looped else -1
-            mine = steps[lane, place][both[lane, place]] if place >= 0 else np.zeros(0)
-            if mine.size and latest[lane] - t_last[lane] > LATE_ITERATIONS * float(np.median(mine)):
+    looped, once, last = list(events.looped), list(events.once), rel.shape[-1] - 1
+    t_last = np.where(written[:, looped, last], rel[:, looped, last].astype(np.int64), -1).max(axis=1)
+    outside, stamped = rel[:, once].astype(np.int64), written[:, once]
+    after = stamped & (outside > t_last[:, None, None])
+    nearest = np.where(after, outside, FAR).min(axis=(1, 2), initial=FAR)
+    near = np.flatnonzero(nearest < FAR)
+    if near.size:
+        shortest = np.min([_shortest(rel[near, e], written[near, e]) for e in looped], axis=0)
+        # Half, because an iteration without stamps is shorter than the stamped ones that were seen.
+        codes[near[(shortest < FAR) & (2 * (nearest[near] - t_last[near]) < shortest)]] = PROVEN
+    if events.start in looped:
+        latest = np.where(written, rel, 0).max(axis=(1, 2)).astype(np.int64)
+        for lane in np.flatnonzero((latest > t_last) & (codes == UNKNOWN)).tolist():
+            both = written[lane, events.start, 1:] & written[lane, events.start, :-1]
+            steps = np.diff(rel[lane, events.start].astype(np.int64))[both]
+            if steps.size and latest[lane] - t_last[lane] > LATE_ITERATIONS * float(np.median(steps)):
                 codes[lane] = TRUNCATED
     return codes
+
+
+def _shortest(rel: Array, written: Array) -> Array:
+    """Shortest time between stamps of neighbouring iterations of one event, ``[lane]``, FAR when there are none."""
+    both = written[:, 1:] & written[:, :-1]
+    steps = rel[:, 1:] - rel[:, :-1]
+    shortest = np.where(both, steps, np.iinfo(steps.dtype).max).min(axis=1).astype(np.int64)
+    return np.where(both.any(axis=1), shortest, FAR)
 
 
 def worst(names: Sequence[str]) -> str:

@@ -87,7 +87,7 @@ def decode_times(slots: Array, unwritten: int, anchor: Anchor | None, where: str
         return _free(slots, written, where, first_cta)
     if anchor is not None:
         _refuse_foreign(times, anchor, where, first_cta)
-    back = np.argwhere(_backwards(times.rel, times.written))
+    back = _backwards(times.rel, times.written)
     if back.size:
         cta, role, event, iteration = (int(x) for x in back[0])
         raise MalformedInput(
@@ -99,10 +99,12 @@ def decode_times(slots: Array, unwritten: int, anchor: Anchor | None, where: str
 
 
 def _backwards(rel: Array, written: Array) -> Array:
-    """Which written slots hold less than an earlier iteration of the same event."""
-    peak = np.maximum.accumulate(rel, axis=-1)
-    found: Array = written & (rel < peak)
-    return found
+    """Written slots that hold less than an earlier iteration of the same event: indices ``[n, 4]``."""
+    found = written[..., 1:] & (rel[..., 1:] < rel[..., :-1])
+    if not found.any() and not (written[..., 1:] & ~written[..., :-1]).any():
+        return np.zeros((0, 4), np.int64)
+    # With holes, where rel is 0, the neighbour is not enough.
+    return np.argwhere(written & (rel < np.maximum.accumulate(rel, axis=-1)))
 
 
 def _wide(slots: Array, written: Array, anchor: Anchor | None) -> Times:
@@ -172,7 +174,7 @@ def _free(slots: Array, written: Array, where: str, first_cta: int) -> Times:
     rel = slots - start.astype(np.uint32)[:, None, None, None]
     rel *= written
     times = Times(written, start, rel)
-    for position in np.flatnonzero(_backwards(rel, written).any(axis=(1, 2, 3))).tolist():
+    for position in np.unique(_backwards(rel, written)[:, 0]).tolist():
         times.unfolded[position] = _unfold(
             slots[position], written[position], int(start[position]), where, first_cta + position
         )

@@ -51,12 +51,13 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
     layout = _layout(asked, raw_spec, loaded, paths)
     launches = _launches(asked, loaded, paths, layout)
     spec, notes = specs.resolve(raw_spec, spec_name, layout, launches, asked)
+    launches, used_layout = specs.trim(launches, spec, layout)
     hashes = [bytes_sha256(path) for path in [*paths, *asked.meta, *[p for p, _ in asked.lifetimes]]]
     cid = capture_id(hashes, raw_spec, asked.identity(layout))
     dialect = f"{NAME}.{loaded[0].dialect}"
     experiment = asked.facts.get("experiment") or spec.capture.get("experiment") or (cid if asked.clean else "")
     capture = {**asked.facts, "experiment": experiment, "capture_id": cid, "kind": "stamped", "source_format": dialect}
-    tables, surveys = stamps.decode(launches, spec, layout, capture, unwritten=asked.unwritten)
+    tables, surveys = stamps.decode(launches, spec, used_layout, capture, unwritten=asked.unwritten)
     entries = [
         source_entry(
             path,

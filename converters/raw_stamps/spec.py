@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,13 @@ def _refuse_unwritten(spec: RoleSpec, used: Array, name: str, allowed: bool, not
             "Correct the event indices, or give --allow-unwritten when the kernel was built with fewer stamps.",
         )
     notes.append(("role spec", f"Never written: {found}."))
+
+
+def trim(launches: Sequence[StampLaunch], spec: RoleSpec, layout: Layout) -> tuple[list[StampLaunch], Layout]:
+    """Leave out the event slots at the end that nothing names: buffers are often laid out for 16 events."""
+    events = max(e["event_index"] for e in spec.events) + 1
+    shorter = [k if k.slots is None else replace(k, slots=k.slots[:, :, :events]) for k in launches]
+    return shorter, replace(layout, events=events)
 
 
 def append_rows(name: str, one: Any, other: Any) -> pa.Table:
