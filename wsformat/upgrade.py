@@ -128,7 +128,7 @@ def open_raw(root: Path) -> RawBundle:
     if not isinstance(data, dict) or data.get("format") != "wsformat":
         raise MalformedInput(f'{path}: not a wsformat manifest ("format" is not "wsformat")')
     version = data.get("version")
-    if not isinstance(version, str) or not manifests.VERSION.match(version):
+    if not isinstance(version, str) or not manifests.VERSION.fullmatch(version):
         raise MalformedInput(f"{path}: version {str(version)[:40]!r} is not MAJOR.MINOR")
     listed = data.get("tables", {})
     if not isinstance(listed, dict) or not all(isinstance(entry, dict) for entry in listed.values()):

@@ -58,7 +58,7 @@ def too_small(subject: Subject, found: Findings, database: Database, rule: Rule)
     for table in sound(subject):
         for column in table.columns:
             least = minimum(table.name, column)
-            if least is not None:
+            if least is not None and subject.files[table.name].least.get(column.name, least - 1) < least:
                 detail = f"{column.name} || ', the least allowed is {least}'"
                 _offences(found, database, rule.code, table, column.name, f"{column.name} < {least}", detail)
 
@@ -153,6 +153,8 @@ def sql(subject: Subject, found: Findings, database: Database, rule: Rule) -> No
     for name in rule.tables:
         if name in subject.files and subject.files[name].broken:
             raise LookupError(f"table {name}: {subject.files[name].broken}")
+    if not any(name in subject.files for name in rule.tables):
+        return
     count, row, detail = database.offences(rule.sql)
     if count:
         found.add(rule.code, detail, table=rule.table, row=row, column=rule.column, count=count)

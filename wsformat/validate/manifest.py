@@ -18,6 +18,13 @@ from wsformat.validate.subject import Subject, TableFile
 
 KEYS = ("format", "version", "writer", "tables", "sources", "extensions")
 MAX_SHAPE_ERRORS = 100
+OWN_CODE = {
+    ("tables", "file"),
+    ("sources", "capture_ids"),
+    ("extensions", "name"),
+    ("extensions", "tables"),
+    ("extensions", "columns"),
+}
 
 
 class _Twice(ValueError):
@@ -113,7 +120,7 @@ def _large_number(data: Any) -> str:
 def version(subject: Subject, found: Findings) -> None:
     """E205, E206, W207."""
     stated = subject.manifest.get("version")
-    if not isinstance(stated, str) or not manifests.VERSION.match(stated):
+    if not isinstance(stated, str) or not manifests.VERSION.fullmatch(stated):
         found.add("E205", f"version {clip(repr(stated), 40)} is not MAJOR.MINOR", row="version")
         subject.fatal = "the format version is unknown"
     elif number(stated)[0] != number(format_version())[0]:
@@ -141,11 +148,10 @@ def shape(subject: Subject, found: Findings) -> None:
 
 
 def _has_own_code(path: list[str], keyword: str) -> bool:
-    if len(path) == 3 and path[0] == "tables" and path[2] == "file":
-        return keyword == "pattern"
-    return (
-        len(path) >= 3 and path[0] == "extensions" and path[2] in ("name", "tables", "columns") and keyword == "pattern"
-    )
+    """Names of files, captures and extensions: E208, E406 (by way of E212) and E903 say more."""
+    if keyword != "pattern" or len(path) < 3:
+        return False
+    return (path[0], path[2]) in OWN_CODE and len(path) <= 4
 
 
 def table_entries(subject: Subject, found: Findings) -> None:

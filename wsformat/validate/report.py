@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wsformat.validate.rules import rules
@@ -136,21 +136,26 @@ class Findings:
     """
 
     ignore: Collection[str] = ()
-    _first: dict[str, Problem] = field(default_factory=dict)
-    _count: dict[str, int] = field(default_factory=dict)
+    _found: dict[str, dict[tuple[str, str], Problem]] = field(default_factory=dict)
     _not_run: dict[str, NotRun] = field(default_factory=dict)
 
     def add(self, code: str, message: str, *, table: str = "", row: str = "", column: str = "", count: int = 1) -> None:
         """Note offences against a rule; the first one noted is the one that is shown."""
         rule = rules()[code]
-        self._count[code] = self._count.get(code, 0) + count
-        if code not in self._first:
-            first = Problem(code, rule.word, rule.level, table, clip(row), column, 1, clip(message))
-            self._first[code] = first
+        seen = self._found.setdefault(code, {})
+        before = seen.get((table, column))
+        if before is None:
+            seen[table, column] = Problem(code, rule.word, rule.level, table, clip(row), column, count, clip(message))
+        else:
+            seen[table, column] = replace(before, count=before.count + count)
+
+    def withdraw(self, code: str, table: str, column: str) -> None:
+        """Drop what was noted of a column: another code says it better."""
+        self._found.get(code, {}).pop((table, column), None)
 
     def has(self, code: str) -> bool:
         """Whether the rule was broken."""
-        return code in self._first
+        return bool(self._found.get(code))
 
     def cannot_run(self, code: str, reason: str) -> None:
         """Note that a check could not run (the first reason counts)."""
@@ -158,11 +163,11 @@ class Findings:
 
     def report(self, path: str, version: str, *, data: bool) -> Report:
         """Everything noted so far."""
-        order = [code for code in rules() if code in self._first and code not in self.ignore]
         problems = []
-        for code in order:
-            p = self._first[code]
-            problems.append(Problem(code, p.word, p.level, p.table, p.row, p.column, self._count[code], p.message))
+        for code in rules():
+            if self.has(code) and code not in self.ignore:
+                places = list(self._found[code].values())
+                problems.append(replace(places[0], count=sum(place.count for place in places)))
         not_run = tuple(self._not_run[code] for code in rules() if code in self._not_run and code not in self.ignore)
         checks = sum(code not in self._not_run and (data or rule.mode == "metadata") for code, rule in rules().items())
         return Report(path, version, data, tuple(problems), not_run, tuple(sorted(self.ignore)), checks)

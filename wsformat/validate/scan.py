@@ -48,6 +48,7 @@ def check(subject: Subject, found: Findings, database: Database) -> None:
             continue
         for name, column in seen.items():
             _digest(file, name, column, found)
+            file.least[name] = column.least
             if file.name in tables() and name in tables()[file.name].names:
                 _contract(file, tables()[file.name].column(name), column, found)
             elif column.count < column.rows and file.types[name] in INTEGERS:
@@ -110,6 +111,7 @@ def _contract(file: TableFile, rule: Column, column: _Column, found: Findings) -
         if column.least < low or column.most > high:
             message = f"values from {column.least} to {column.most} do not fit INT32"
             found.add("E310", message, table=file.name, column=rule.name)
+            found.withdraw("W304", file.name, rule.name)
             file.spoil(f"column {rule.name} does not fit its type")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from wsformat.bundle import TableData
-from wsformat.manifest import number
+from wsformat.manifest import VERSION, number
 from wsformat.tables import format_version, tables
 
 
@@ -26,6 +26,7 @@ class TableFile:
         types: column name -> type as stored: one of the five, FLOAT, or a description of a forbidden one.
         broken: why its rows cannot be judged; '' they can.
         data: its rows, for a table in memory.
+        least: least value of each integer column, once the rows were scanned.
     """
 
     name: str
@@ -35,6 +36,7 @@ class TableFile:
     types: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     data: TableData | None = None
+    least: dict[str, int] = field(default_factory=dict)
 
     def spoil(self, reason: str) -> None:
         """Note that the rows cannot be judged; the first reason counts."""
@@ -66,7 +68,7 @@ class Subject:
     @property
     def newer(self) -> bool:
         """Whether the bundle is of a newer minor version than this library knows."""
-        return bool(self.version) and number(self.version) > number(format_version())
+        return bool(VERSION.fullmatch(self.version)) and number(self.version) > number(format_version())
 
     @property
     def extensions(self) -> list[Mapping[str, Any]]:
