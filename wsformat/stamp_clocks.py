@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from wsformat.rolespec import RoleSpec
-from wsformat.stamp_launch import StampLaunch
+from wsformat.stamp_launch import MIN_READINGS, StampLaunch
 from wsformat.stamp_times import Array, granularity
 
 NO_ANCHOR = "no start and end records: comparable within one CTA only"
@@ -63,7 +63,6 @@ def assign_clocks(
     ]
     launch_of = np.repeat(np.arange(len(launches)), counts)
     all_sm = np.concatenate(sm) if sm else np.zeros(0, np.int64)
-    step, wraps = _seen(launches, seen, counts)
     if scope != "sm":
         # One counter for all CTAs, or for all that the source holds.
         key = np.zeros(len(all_sm), np.int64)
@@ -77,9 +76,9 @@ def assign_clocks(
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))
     clock = rank[number]
     known = all_sm[np.sort(first)] if scope == "sm" else np.full(len(first), -1)
-    steps, wrapped = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    np.gcd.at(steps, clock, step)
-    np.add.at(wrapped, clock, wraps)
+    steps = _steps(launches, seen, clock, counts, len(first))
+    wrapped = np.zeros(len(first), np.int64)
+    np.add.at(wrapped, clock, _joined(seen, 1, counts))
     anchored = scope == "sm" and any(k.meta is not None for k in launches)
     timer = len(first)
     anchors, timer_step = _anchors(launches, clock, counts, timer, capture_id) if anchored else (None, -1)
@@ -87,7 +86,7 @@ def assign_clocks(
         "scope": np.where(known >= 0, "sm", "source" if scope == "sm" else scope).tolist(),
         "unit": [unit] * len(first),
         "sm": known.tolist(),
-        "step_ticks": np.where(steps > 0, steps, -1).tolist(),
+        "step_ticks": steps.tolist(),
         "width_bits": [width_bits] * len(first),
         "wraps": wrapped.tolist(),
         "assumption": [
@@ -115,18 +114,34 @@ def assign_clocks(
     return Domains(pa.table(rows), pa.table({}) if anchors is None else anchors, np.split(clock, cuts), sm)
 
 
-def _seen(
-    launches: Sequence[StampLaunch], seen: Sequence[tuple[Array, Array] | None], counts: Sequence[int]
-) -> tuple[Array, Array]:
-    """Granularity and wraps of every CTA; a CTA without stamps shows its lifetime alone."""
-    steps, wraps = [], []
-    for launch, one, count in zip(launches, seen, counts, strict=True):
-        step, wrap = one if one is not None else (np.zeros(count, np.int64), np.zeros(count, np.int64))
-        if launch.meta is not None:
-            step = np.gcd(step, (launch.meta["c1"] - launch.meta["c0"]).astype(np.int64))
-        steps.append(step)
-        wraps.append(wrap)
-    return np.concatenate(steps), np.concatenate(wraps)
+def _joined(seen: Sequence[tuple[Array, Array] | None], part: int, counts: Sequence[int]) -> Array:
+    """One value a CTA over all launches, 0 for launches without stamps."""
+    parts = [np.zeros(n, np.int64) if s is None else s[part] for s, n in zip(seen, counts, strict=True)]
+    return np.concatenate([*parts, np.zeros(0, np.int64)])
+
+
+def _steps(
+    launches: Sequence[StampLaunch],
+    seen: Sequence[tuple[Array, Array] | None],
+    clock: Array,
+    counts: Sequence[int],
+    clocks: int,
+) -> Array:
+    """Step of each clock: what divides every difference that its readings showed, -1 when they were too few."""
+    steps, readings = np.zeros(clocks, np.int64), np.zeros(clocks, np.int64)
+    stamped = _joined(seen, 0, counts)
+    np.gcd.at(steps, clock, stamped)
+    readings[clock[stamped > 0]] = MIN_READINGS
+    with_meta = np.repeat([k.meta is not None for k in launches], counts)
+    if with_meta.any():
+        every = np.concatenate([k.meta for k in launches if k.meta is not None])
+        mine, c0 = clock[with_meta], every["c0"].astype(np.int64)
+        start = np.full(clocks, np.iinfo(np.int64).max)
+        np.minimum.at(start, mine, c0)
+        np.gcd.at(steps, mine, c0 - start[mine])
+        np.gcd.at(steps, mine, every["c1"].astype(np.int64) - start[mine])
+        np.add.at(readings, mine, 2)
+    return np.where((steps > 0) & (readings >= MIN_READINGS), steps, -1)
 
 
 def _one_counter_per_sm(launches: Sequence[StampLaunch]) -> bool:
@@ -144,25 +159,30 @@ def _one_counter_per_sm(launches: Sequence[StampLaunch]) -> bool:
 def _anchors(
     launches: Sequence[StampLaunch], clock: Array, counts: Sequence[int], timer: int, capture_id: str
 ) -> tuple[pa.Table, int]:
-    """Rows of clock_anchors and the step of the device's timer."""
-    metas = [k.meta for k in launches if k.meta is not None]
-    step = granularity([np.concatenate([m["g0"], m["g1"]]).astype(np.int64) for m in metas])
-    launch_of = np.repeat(np.arange(len(launches)), counts)
+    """Rows of clock_anchors and the step of the device's timer, -1 when too few readings show it."""
+    every = np.concatenate([k.meta for k in launches if k.meta is not None])
     with_meta = np.repeat([k.meta is not None for k in launches], counts)
-    every = np.concatenate(metas)
-    rows = {
-        "launch": np.tile(launch_of[with_meta], 2),
-        "clock": np.tile(clock[with_meta], 2),
-        "t": np.concatenate([every["c0"], every["c1"]]).astype(np.int64),
-        "reference_clock": np.full(2 * len(every), timer),
-        "reference_t": np.concatenate([every["g0"], every["g1"]]).astype(np.int64),
-    }
-    # A read of a timer that moves in steps is late by less than one of them.
+    launch = np.tile(np.repeat(np.arange(len(launches)), counts)[with_meta], 2)
+    reference = np.concatenate([every["g0"], every["g1"]]).astype(np.int64)
+    t = np.concatenate([every["c0"], every["c1"]]).astype(np.int64)
+    mine = np.tile(clock[with_meta], 2)
+    step = granularity([reference])
+    # CTAs that share an SM may be read at the same tick: the timer's first reading is the one to keep.
+    order = np.lexsort((reference, t, mine, launch))
+    key = np.stack([launch, mine, t])[:, order]
+    order = order[np.concatenate([[True], (key[:, 1:] != key[:, :-1]).any(axis=0)])]
+    rows = len(order)
     table = pa.table(
         {
-            "capture_id": pa.repeat(capture_id, 2 * len(every)),
-            **rows,
-            "error_ns": pa.repeat(pa.scalar(float(step), pa.float64()), 2 * len(every)),
+            "capture_id": pa.repeat(capture_id, rows),
+            "launch": launch[order],
+            "clock": mine[order],
+            "t": t[order],
+            "reference_clock": np.full(rows, timer),
+            "reference_t": reference[order],
+            # A read of a timer that moves in steps is late by less than one of them; with few readings `step` is a
+            # multiple of the true one, so the bound holds all the same.
+            "error_ns": pa.repeat(pa.scalar(float(step), pa.float64()), rows),
         }
     )
-    return table, step
+    return table, step if len(reference) >= MIN_READINGS else -1

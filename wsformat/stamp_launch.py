@@ -18,6 +18,8 @@ BLOCK_SLOTS = 1 << 20
 """Slots decoded at a time: some 30 MB of work arrays."""
 STEP_SAMPLE = 4
 """Iterations of each event that the step of a clock is measured on."""
+MIN_READINGS = 8
+"""Fewer readings may share a larger divisor by chance, so they do not tell the step of a clock."""
 
 
 Result = TypeVar("Result")
@@ -33,6 +35,7 @@ class StampLaunch:
         kind: stamped or clean.
         trip_count: iterations of the main loop, -1 unknown.
         source: name of the source file.
+        narrow: the counter has 32 bits although its slots have 64.
         facts: more columns of launches.
     """
 
@@ -41,6 +44,7 @@ class StampLaunch:
     kind: str = "stamped"
     trip_count: int = -1
     source: str = ""
+    narrow: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,22 +63,31 @@ class Survey:
     used: Array
     """last iteration written of each event, ``[role, event]``, -1 never"""
     step: Array
-    """granularity seen by each CTA, ``[cta]``, 0 none"""
+    """largest number that divides the times of each CTA from its origin, ``[cta]``, 0 when too few show it"""
     times: list[tuple[Array, dict[int, Array]]]
     """per block: base of each CTA, unfolded CTAs"""
     full_events: Array
     """events of a loop whose last slot is written, counted, ``[cta, role]``"""
 
 
-def words(slots: Array, where: str) -> Array:
-    """A block of slots as uint32 or int64 in native byte order.
+def words(launch: StampLaunch, first: int, count: int) -> Array:
+    """The slots of some CTAs as uint32 or int64 in native byte order.
 
     Raises:
-        MalformedInput: a 64-bit value beyond 2**63 - 1.
+        MalformedInput: a value beyond 2**63 - 1, or beyond 32 bits where the counter has no more.
     """
+    assert launch.slots is not None
+    where, slots = launch.source, launch.slots[first : first + count]
     native = np.ascontiguousarray(slots, dtype=slots.dtype.newbyteorder("="))
     if native.dtype.itemsize == 4:
         return native.view(np.uint32)
+    if launch.narrow:
+        if native.size and (int(native.max()) >= 1 << 32 or int(native.min()) < -(1 << 31)):
+            raise MalformedInput(
+                f"{where}: holds 64-bit values, but the role spec says that the clock has 32 bits",
+                "Set clock.width_bits to 64 in the role spec.",
+            )
+        return native.astype(np.uint32)
     if native.dtype == np.uint64 and native.size and int(native.max()) > np.iinfo(np.int64).max:
         raise MalformedInput(f"{where}: a stamp exceeds 2^63 - 1")
     return native.view(np.int64)
@@ -83,7 +96,7 @@ def words(slots: Array, where: str) -> Array:
 def blocks(launch: StampLaunch) -> Iterator[tuple[int, Array]]:
     """Blocks of CTAs: index of the first, slots as :func:`words`."""
     for first, count in _ranges(launch):
-        yield first, _read(launch, first, count)
+        yield first, words(launch, first, count)
 
 
 def _ranges(launch: StampLaunch) -> Iterator[tuple[int, int]]:
@@ -94,15 +107,10 @@ def _ranges(launch: StampLaunch) -> Iterator[tuple[int, int]]:
         yield first, min(size, len(launch.slots) - first)
 
 
-def _read(launch: StampLaunch, first: int, count: int) -> Array:
-    assert launch.slots is not None
-    return words(launch.slots[first : first + count], launch.source)
-
-
 def _each_block(launch: StampLaunch, work: Callable[[int, Array], Result]) -> list[Result]:
     """Results of ``work`` on every block, in order; numpy lets two threads work at once."""
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda part: work(part[0], _read(launch, *part)), _ranges(launch)))
+        return list(pool.map(lambda part: work(part[0], words(launch, *part)), _ranges(launch)))
 
 
 def anchor_of(launch: StampLaunch, spec: RoleSpec, first: int, count: int) -> Anchor | None:
@@ -130,7 +138,8 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         times = decode_times(slots, unwritten, anchor, launch.source, first)
         any_cta = np.asarray(times.written.any(axis=0))
         used = np.where(any_cta.any(axis=-1), layout.iterations - 1 - any_cta[..., ::-1].argmax(axis=-1), -1)
-        step = np.gcd.reduce(np.abs(times.rel[..., :STEP_SAMPLE]).reshape(len(slots), -1).astype(np.int64), axis=1)
+        sample = times.rel[..., :STEP_SAMPLE].reshape(len(slots), -1).astype(np.int64)
+        step = np.where((sample > 0).sum(axis=1) >= MIN_READINGS, np.gcd.reduce(sample, axis=1), 0)
         wide = slots.dtype != np.uint32
         return (
             times.written.sum(axis=(2, 3), dtype=np.int64),

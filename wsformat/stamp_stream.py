@@ -37,8 +37,7 @@ def _slot_order(
         if best[0] and found is not None:
             launch = launches[number]
             cta = int(found.kept[:, index].argmax())
-            assert launch.slots is not None
-            one = words(launch.slots[cta : cta + 1], launch.source)
+            one = words(launch, cta, 1)
             times = decode_times(one, unwritten, anchor_of(launch, spec, cta, 1), launch.source, cta)
             rel = times.unfolded.get(0, times.rel[0])[index].ravel()[positions].astype(np.int64)
             rel[~times.written[0, index].ravel()[positions]] = np.iinfo(np.int64).max

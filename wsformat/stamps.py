@@ -46,7 +46,7 @@ def decode(
         spec,
         cid,
         [None if s is None else (s.step, s.wraps.sum(axis=1)) for s in surveys],
-        _slot_bits(launches, spec),
+        _slot_bits(launches),
     )
     lanes, first_lane, order = lanes_table(launches, surveys, spec, layout, domains, cid)
     rows = [_launch_row(n, k, s, spec, layout, cid) for n, (k, s) in enumerate(zip(launches, surveys, strict=True))]
@@ -70,9 +70,10 @@ def decode(
     return tables, surveys
 
 
-def _slot_bits(launches: Sequence[StampLaunch], spec: RoleSpec) -> int:
-    sizes = {k.slots.dtype.itemsize * 8 for k in launches if k.slots is not None}
-    return max(sizes, default=int(spec.clock.get("width_bits", 64)))
+def _slot_bits(launches: Sequence[StampLaunch]) -> int:
+    """Width of the counter as recorded; start and end records hold 64 bits."""
+    sizes = {32 if k.narrow else k.slots.dtype.itemsize * 8 for k in launches if k.slots is not None}
+    return max(sizes, default=64)
 
 
 def _stamp_set(spec: RoleSpec, surveys: Sequence[Survey | None]) -> str:
@@ -83,7 +84,11 @@ def _stamp_set(spec: RoleSpec, surveys: Sequence[Survey | None]) -> str:
         for e in spec.events
         if any(s is not None and s.used[index[e["role"]], e["event_index"]] >= 0 for s in surveys)
     )
-    return hashlib.sha256(json.dumps(written).encode()).hexdigest()[:16] if written else ""
+    return (
+        hashlib.sha256(json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()[:16]
+        if written
+        else ""
+    )
 
 
 def _launch_row(

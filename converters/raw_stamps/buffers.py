@@ -23,6 +23,7 @@ OTHER_MAGICS = (b"PAR1", b"\x1f\x8b", b"ARROW1", b"NVR\x00", b"\x7fELF", b"SQLit
 RAW_WORDS = {".i32": "<i4", ".u32": "<u4", ".bin": "<i4", ".i64": "<i8"}
 """Word of a raw buffer by file name."""
 SAFETENSORS_TYPES = {"I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8"}
+MAX_SMS = 1 << 20
 MAX_HEADER = 100 * 1024 * 1024
 BUFFER_NAMES = ("prof", "stamps", "events")
 """Names of the buffer inside ``.npz`` and ``.safetensors``, in the order of preference."""
@@ -262,6 +263,9 @@ def load_meta(path: Path) -> Array:
     blank = np.flatnonzero((records["c0"] == 0) & (records["c1"] == 0) & (records["g0"] == 0))
     if blank.size:
         raise MalformedInput(f"{path}: record {int(blank[0])} was never written (all zero)")
+    strange = np.flatnonzero(records["sm"] >= MAX_SMS)
+    if strange.size:
+        raise MalformedInput(f"{path}: record {int(strange[0])}: {int(records['sm'][strange[0]])} is no SM")
     for start, end in (("c0", "c1"), ("g0", "g1")):
         wrong = np.flatnonzero((records[end] < records[start]) | (records[end] >= 1 << 63))
         if wrong.size:

@@ -39,6 +39,8 @@ def resolve(
         notes += [("role spec", text) for text in unknown]
     else:
         spec = rolespec.parse(raw, name, layout)
+    if spec.clock.get("width_bits") == 32:
+        launches = [replace(k, narrow=True) for k in launches]
     used = _used(launches, layout, asked.unwritten)
     if skill:
         index = {r["role"]: r["role_index"] for r in spec.roles}
@@ -167,7 +169,8 @@ def _refuse_unwritten(spec: RoleSpec, used: Array, name: str, allowed: bool, not
 def trim(launches: Sequence[StampLaunch], spec: RoleSpec, layout: Layout) -> tuple[list[StampLaunch], Layout]:
     """Leave out the event slots at the end that nothing names: buffers are often laid out for 16 events."""
     events = max(e["event_index"] for e in spec.events) + 1
-    shorter = [k if k.slots is None else replace(k, slots=k.slots[:, :, :events]) for k in launches]
+    narrow = spec.clock.get("width_bits") == 32
+    shorter = [k if k.slots is None else replace(k, slots=k.slots[:, :, :events], narrow=narrow) for k in launches]
     return shorter, replace(layout, events=events)
 
 
