@@ -8,9 +8,9 @@ verdict rules of the views: a stage of a ring is an index modulo S, a phase a co
 A wait stamps `enter` at t0. It is over at `max(t0 + cost, completion + wake, undeclared)`, where `cost` is what a wait
 costs that finds its phase over, and `undeclared` a delay that no declared edge explains.
 
-Truth of a wait: blocked = t1 - t0 - cost; the arrival that released it; and what the standard calls its verdict,
-told from causes. Truth of a lane: the program says what it did before each stamp. Truth of the critical path: every
-stamp remembers the stamp that made it happen when it did.
+Truth of a wait: blocked = t1 - t0 - cost; the arrival that released it; and what the standard calls its verdict, told
+from causes (at a symmetric barrier the last to arrive is not blocked). Truth of a lane: the program says what it did
+before each stamp. Truth of the critical path: every stamp remembers the stamp that made it happen when it did.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Wait:
     arrivals: list[Arrival]
     binding: Arrival | None
     undeclared: int
+    symmetric: bool
 
     @property
     def ticks(self) -> int:
@@ -91,7 +92,8 @@ class Wait:
             return "free"
         if self.undeclared > max(self.enter.t + self.cost, self.ready):
             return "other"
-        if self.ready <= self.enter.t:
+        last_of_all = self.symmetric and self.binding.stamp.t <= self.enter.t
+        if self.ready <= self.enter.t or last_of_all:
             return "not_blocked"
         return "producer_late" if self.binding.stamp.t > self.enter.t else "in_flight"
 
@@ -179,7 +181,19 @@ class Lane:
         cause = binding.stamp if by_signal and binding else enter
         leave = self.stamp(f"{span}_exit", iteration, "stall", span, iteration, (), cause, by_signal)
         self.waits.append(
-            Wait(self, span, iteration, enter, leave, cost, self.machine.wake, arrivals, binding, enter.t + delay)
+            Wait(
+                self,
+                span,
+                iteration,
+                enter,
+                leave,
+                cost,
+                self.machine.wake,
+                arrivals,
+                binding,
+                enter.t + delay,
+                bool(arrives),
+            )
         )
 
     inside: dict[str, object] = field(default_factory=dict)
