@@ -1,0 +1,151 @@
+"""From a Vega-Lite specification to SVG, PNG, PDF and a page that needs no network; adds the hatch."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from wsformat.errors import BadRequest, MissingDependency, OutputExists, WsformatError
+
+STALL = "wsformat-stall"
+"""Id of the hatch pattern; a mark filled with ``url(#wsformat-stall)`` is hatched."""
+SUFFIXES = (".html", ".svg", ".png", ".pdf")
+
+
+def optional(name: str) -> Any:
+    """A package of the ``view`` extra.
+
+    Raises:
+        MissingDependency
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependency(
+            f"pictures need the package {name.replace('_', '-')}, which is not installed ({error})",
+            "Install the extra: pip install 'wsformat[view]'.",
+        ) from error
+
+
+def hatch(stall: Mapping[str, str]) -> str:
+    """SVG definitions that the pictures refer to.
+
+    The pattern is fixed to the page, not to a mark, so neighbouring marks continue each other's lines. Lines are
+    dark on light grey: they survive greyscale, photocopies and 2 px wide marks.
+    """
+    return (
+        f'<defs><pattern id="{STALL}" patternUnits="userSpaceOnUse" width="4" height="4">'
+        f'<rect width="4" height="4" fill="{stall["base"]}"/>'
+        f'<path d="M-1,1L1,-1M0,4L4,0M3,5L5,3" stroke="{stall["line"]}" stroke-width="1" fill="none"/>'
+        "</pattern></defs>"
+    )
+
+
+def to_svg(spec: Mapping[str, Any], stall: Mapping[str, str]) -> str:
+    """The picture as SVG with its patterns inside."""
+    drawn: str = optional("vl_convert").vegalite_to_svg(spec, vl_version=_vegalite(spec))
+    head = drawn.index(">", drawn.index("<svg")) + 1
+    title = html.escape(str(spec.get("description", "")), quote=False)
+    return f"{drawn[:head]}<title>{title}</title>{hatch(stall)}{drawn[head:]}"
+
+
+def to_png(svg: str, scale: float = 2.0) -> bytes:
+    """PNG of an SVG, two pixels to a CSS pixel by default."""
+    picture: bytes = optional("vl_convert").svg_to_png(svg, scale=scale)
+    return picture
+
+
+def to_pdf(svg: str) -> bytes:
+    """PDF of an SVG, for papers."""
+    picture: bytes = optional("vl_convert").svg_to_pdf(svg)
+    return picture
+
+
+def to_html(spec: Mapping[str, Any], stall: Mapping[str, str], title: str) -> str:
+    """A page with the picture, its data and every script in it; nothing is fetched."""
+    text = files("wsformat.viewers").joinpath("page.html").read_text(encoding="utf-8")
+    parts = {
+        "@TITLE@": html.escape(title),
+        "@HATCH@": hatch(stall),
+        "@SPEC@": _script_json(spec),
+        "@LIBRARY@": _library(_vegalite(spec)),
+    }
+    # One pass over the template: nothing that is put in is searched again.
+    pieces = []
+    rest = text
+    for mark, value in parts.items():
+        before, rest = rest.split(mark, 1)
+        pieces += [before, value]
+    return "".join([*pieces, rest])
+
+
+def _script_json(value: object) -> str:
+    """JSON that is safe inside a script element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _library(version: str) -> str:
+    bundle: str = optional("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    return bundle.replace("</script", "<\\/script")
+
+
+def _vegalite(spec: Mapping[str, Any]) -> str:
+    """The renderer's version of Vega-Lite that is nearest to the one the specification was made for."""
+    wanted = str(spec.get("$schema", "")).rsplit("/v", 1)[-1].removesuffix(".json").split(".")
+    there: list[str] = optional("vl_convert").get_vegalite_versions()
+    same = [version for version in there if version.split(".")[0] == wanted[0]]
+    if not same:
+        raise MissingDependency(
+            f"altair writes Vega-Lite {'.'.join(wanted)}, vl-convert-python knows {', '.join(there)}",
+            "Update both: pip install -U altair vl-convert-python.",
+        )
+    exact = [version for version in same if version.split(".")[1:2] == wanted[1:2]]
+    return (exact or same)[-1]
+
+
+def check_output(path: str | os.PathLike[str], *, force: bool) -> Path:
+    """Refuse an output before any work is done for it.
+
+    Raises:
+        BadRequest: a suffix that is no picture.
+        OutputExists: something is there and ``force`` is false, or it is no file.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise BadRequest(
+            f"{target}: cannot tell the kind of picture from the suffix {target.suffix!r}",
+            f"Name it {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
+        )
+    if target.is_dir():
+        raise OutputExists(f"{target}: is a directory; nothing was written")
+    if not force and (target.exists() or target.is_symlink()):
+        raise OutputExists(f"{target}: is there already; nothing was written", "Use --force to replace it.")
+    if not target.parent.is_dir():
+        raise WsformatError(f"{target.parent}: no such directory", "Create it, or choose another output.")
+    return target
+
+
+def write_whole(target: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old one, none, or the whole new one."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    scratch = target.parent / f".{target.name[:100]}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        with scratch.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, target)
+    except OSError as error:
+        raise WsformatError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        scratch.unlink(missing_ok=True)
