@@ -63,7 +63,9 @@ def tables(capture: str = CAPTURE, label: str = "tiny", launches: int = 1) -> di
             for n in range(launches)
         ],
         "lanes": lanes,
-        "clocks": [{**here, "clock": 0, "scope": "sm", "unit": "cycle", "sm": 7, "step_ticks": 1, "width_bits": 64}],
+        "clocks": [
+            {**here, "clock": 0, "scope": "sm", "unit": "cycle", "sm": 7, "step_ticks": 1, "width_bits": 64, "wraps": 0}
+        ],
         "roles": [
             {**here, "role": role, "role_index": n, "kind": role, "iteration_event": "wait_begin", "display_order": n}
             | {"resource": "tma" if role == "producer" else "tensor"}

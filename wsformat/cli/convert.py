@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli.interrupt import interruptible
 from wsformat.cli.scope import BundlePath, Force, Json
 from wsformat.errors import BadRequest
 
@@ -193,7 +194,7 @@ def export(
     name = table or view
     if name not in known:
         raise BadRequest(f"no {'table' if table else 'view'} {name!r}", f"There are: {', '.join(known)}.")
-    with opened.duckdb() as connection, progress("export") as advance:
+    with opened.duckdb() as connection, interruptible(connection), progress("export") as advance:
         quoted = '"' + name.replace('"', '""') + '"'
         reader = sink.stream(connection, f"SELECT * FROM {quoted}")
         written = sink.write_rows(reader, out, name=format_, force=force, progress=advance)

@@ -18,11 +18,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from wsformat.cli.interrupt import INTERRUPTED, MESSAGE
 from wsformat.errors import WsformatError
 
 FINDINGS = 1
 FAILED = 2
-INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 # Typer carries its own copy of click in newer versions and imports click in older ones: this class is in both.
@@ -72,7 +72,7 @@ class Commands(TyperGroup):
         except _UsageFailure as error:
             code = _usage_failure(error)
         except typer.Abort:
-            say_error("interrupted; nothing was written")
+            say_error(MESSAGE)
             code = INTERRUPTED
         sys.exit(code)
 
@@ -84,7 +84,7 @@ class Commands(TyperGroup):
         except WsformatError as error:
             say_error(error.message, error.hint)
         except KeyboardInterrupt:
-            say_error("interrupted; nothing was written")
+            say_error(MESSAGE)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             # What is still buffered must not meet the closed pipe again when the interpreter ends.
@@ -93,12 +93,20 @@ class Commands(TyperGroup):
         except (_UsageFailure, typer.Exit, typer.Abort):
             raise
         except Exception as error:
+            if _is_interrupt(error):
+                say_error(MESSAGE)
+                raise typer.Exit(INTERRUPTED) from None
             if os.environ.get("WSFORMAT_DEBUG"):
                 raise
             _fault(error)
         else:
             return result
         raise typer.Exit(FAILED)
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """DuckDB has its own exceptions for a query that Ctrl-C ended."""
+    return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
 
 
 def _fault(error: Exception) -> None:

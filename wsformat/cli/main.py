@@ -26,6 +26,7 @@ from wsformat.cli import (
     waits,
 )
 from wsformat.cli.failure import Commands
+from wsformat.cli.interrupt import listen
 from wsformat.version import __version__
 
 GET = "Get data in and out"
@@ -88,4 +89,5 @@ def main() -> None:
         # A name that the terminal's encoding lacks is shown as an escape instead of ending the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    listen()
     app(prog_name="wsformat")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli.interrupt import interruptible
 from wsformat.cli.scope import BundlePath, Force, Json
 from wsformat.errors import BadRequest
 
@@ -39,7 +40,7 @@ def query(
         raise BadRequest("--json and --csv exclude each other")
     text = sys.stdin.read() if sql == "-" else sql
     opened = scopes.open_bundle(bundle)
-    with opened.duckdb() as connection:
+    with opened.duckdb() as connection, interruptible(connection):
         if output is not None:
             name = "json" if json else "csv" if csv else ""
             written = sink.write_rows(sink.stream(connection, text), output, name=name, force=force)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wsformat.cli.interrupt import interruptible
 from wsformat.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def analysis(
     """
     bundle = open_bundle(path)
     labels, chosen = choose_captures(bundle, capture)
-    with bundle.duckdb(materialise=materialise) as connection:
+    with bundle.duckdb(materialise=materialise) as connection, interruptible(connection):
         found = Analysis(bundle, connection, chosen, launch, cta, role, labels)
         _check(found)
         yield found
