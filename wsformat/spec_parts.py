@@ -116,6 +116,7 @@ def layout_part(_: str) -> str:
         ["rows in a row group", f"{rule['row_group_rows']:,}"],
         ["data page version", rule["data_page_version"]],
         ["encoding DELTA_BINARY_PACKED, no dictionary", ", ".join(_code(c) for c in rule["delta_columns"])],
+        ["encoding PLAIN, no dictionary", ", ".join(_code(c) for c in rule["plain_columns"])],
         ["dictionary encoding", "every other column except BOOLEAN"],
         ["column statistics", ", ".join(_code(c) for c in rule["statistics_columns"])],
         ["page index", f"tables above {rule['page_index_above_rows']:,} rows"],
