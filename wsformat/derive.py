@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -61,12 +62,23 @@ def connect(
     return connection
 
 
+def parquet_source(path: Path) -> str:
+    """SQL source of one Parquet file, as it is stored.
+
+    Without the option DuckDB takes values from the path: in a folder ``lane=7`` every row of every table would be of
+    lane 7. Stars and brackets in the path are no pattern.
+    """
+    escaped = re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''")
+    return f"read_parquet('{escaped}', hive_partitioning = false)"
+
+
 def _select_file(part: TableData) -> str:
     """SELECT over a table file: the standard's columns first, absent ones as their default, extra ones kept."""
     import pyarrow.parquet as pq
 
-    source = "read_parquet('" + str(part.path).replace("'", "''") + "')"
-    if part.name not in tables() or part.path is None:
+    assert part.path is not None
+    source = parquet_source(part.path)
+    if part.name not in tables():
         return f"SELECT * FROM {source}"
     present = pq.read_schema(part.path).names
     items = []

@@ -21,11 +21,12 @@ import pyarrow.parquet as pq
 
 from wsformat import manifest as manifests
 from wsformat.bundle import Bundle, Progress, TableData
+from wsformat.derive import parquet_source
 from wsformat.errors import InvalidBundle, MalformedInput, OutputExists, WsformatError
 from wsformat.manifest import Manifest
 from wsformat.tables import ARROW_TYPES, Column, format_version, tables
 from wsformat.validate import validate
-from wsformat.validate.database import quoted, stored
+from wsformat.validate.database import quoted
 from wsformat.validate.layout import disorder
 from wsformat.writer import check_target, move_into_place, write_bundle
 
@@ -190,7 +191,7 @@ def _in_order(path: Path, columns: list[str]) -> Iterator[pa.Table]:
 def _sorted(path: Path, columns: list[str], keys: list[str]) -> Iterator[pa.Table]:
     names, order = (", ".join(quoted(name) for name in part) for part in (columns, keys))
     with duckdb.connect() as connection:
-        reader = connection.sql(f"SELECT {names} FROM {stored(path)} ORDER BY {order}").to_arrow_reader(131_072)
+        reader = connection.sql(f"SELECT {names} FROM {parquet_source(path)} ORDER BY {order}").to_arrow_reader(131_072)
         for batch in reader:
             yield pa.Table.from_batches([batch])
 

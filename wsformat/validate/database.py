@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -93,12 +92,6 @@ class Database:
             yield
         finally:
             timer.cancel()
-
-
-def stored(path: Path) -> str:
-    """SQL source of a table file as it is stored; brackets and stars in its path are no pattern."""
-    escaped = re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''")
-    return f"read_parquet('{escaped}')"
 
 
 def quoted(name: str) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 import duckdb
 
+from wsformat.derive import parquet_source
 from wsformat.digests import MASK
 from wsformat.tables import Column, tables
-from wsformat.validate.database import Database, first_line, quoted, stored
+from wsformat.validate.database import Database, first_line, quoted
 from wsformat.validate.report import Findings, clip
 from wsformat.validate.rules import rules
 from wsformat.validate.subject import Subject, TableFile
@@ -72,7 +73,7 @@ def _scan(file: TableFile, database: Database) -> dict[str, _Column]:
             # Reading the lengths makes DuckDB decode the text.
             items.append(f"MAX(strlen({column}))")
     assert file.path is not None
-    values: list[Any] = list(database.rows(f"SELECT {', '.join(items)} FROM {stored(file.path)}")[0])
+    values: list[Any] = list(database.rows(f"SELECT {', '.join(items)} FROM {parquet_source(file.path)}")[0])
     rows = values.pop(0)
     seen = {}
     for name, kind in file.types.items():
