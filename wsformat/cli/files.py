@@ -47,7 +47,8 @@ def zip_(bundle: BundlePath, output: ZipTarget = None, force: Force = False) -> 
     from wsformat.archive import zip_bundle
 
     target = output or Path(bundle.resolve().name + ".zip")
-    print(zip_bundle(bundle, target, force=force))
+    zip_bundle(bundle, target, force=force)
+    print(target)
 
 
 def unzip(archive: Archive, output: Unpacked = None, force: Force = False) -> None:

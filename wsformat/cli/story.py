@@ -51,18 +51,19 @@ def imported(found: Found) -> str:
 
 def speed(found: Found) -> list[str]:
     """How fast the loop runs, and what the stamps did to it."""
-    lines = []
-    for row in found["iterations"]["perturbation"]:
-        if row["method"] != "slope":
-            continue
-        lines.append(
-            f"Without stamps the loop takes {number(row['clean_ticks'])} {row['unit']}s an iteration, with them "
-            f"{number(row['ticks'])}: these stamps change it by {percent(row['perturbation'], sign=True)}. Judge the "
-            f"kernel by the clean figure, and use the stamps to see who waits for whom."
-        )
-    if not lines:
-        lines = [f"Perturbation: {disturbance(row)}." for row in found["iterations"]["perturbation"]]
+    lines = [
+        f"Without stamps the loop takes {number(row['clean_ticks'])} {row['unit']}s an iteration, with them "
+        f"{number(row['ticks'])}: these stamps change it by {percent(row['perturbation'], sign=True)}."
+        for row in found["iterations"]["perturbation"]
+        if row["method"] == "slope"
+    ]
+    lines = lines or [f"Perturbation: {disturbance(row)}." for row in found["iterations"]["perturbation"]]
     return lines or ["Perturbation is unknown: there are no clean launches to compare with."]
+
+
+def advice(_: Found) -> list[str]:
+    """How to read the two."""
+    return ["Judge the kernel's speed by the clean figure, and use the stamps to see who waits for whom."]
 
 
 def stalls(found: Found) -> list[str]:
@@ -157,18 +158,20 @@ def summary(cases: Mapping[str, str], reports: Mapping[str, Any], found: Mapping
     first, *others = cases
     main = found[first]
     capture = next(c for c in main["info"]["captures"] if c["kind"] == "stamped")
-    checked = [
-        f"{name}.wsformat {'conforms' if report.ok else 'does not conform'} ({report.checks} checks, "
-        f"{count(report.count('E'), 'error')}, {count(report.count('W'), 'warning')})"
-        for name, report in reports.items()
-    ]
+    checked = []
+    for name, report in reports.items():
+        warnings = [f"; {p.word}: {p.row}: {p.message}" for p in report.problems if p.level == "W"]
+        verdict = "conforms" if report.ok else "does not conform"
+        errors = count(report.count("E"), "error")
+        checked.append(f"   - {name}.wsformat {verdict} ({report.checks} checks, {errors}{''.join(warnings)})")
     lines = [
         f"# {capture['kernel']} on {capture['device']}, {capture['shape']}, {capture['dtype']}",
         "",
         "Real stamp buffers that ship with wsformat, taken through the whole loop. Every number is computed here.",
         "",
         f"1. import: {imported(main)}",
-        f"2. validate: {'; '.join(checked)}",
+        "2. validate:",
+        *checked,
         "3. states, in cycles and as share of the extent:",
         "",
         *states_table(main),
@@ -176,11 +179,11 @@ def summary(cases: Mapping[str, str], reports: Mapping[str, Any], found: Mapping
         f"## {first}: {cases[first]}",
         "",
     ]
-    for part in (speed, stalls, together, pace, untracked):
+    for part in (speed, advice, stalls, together, pace, untracked):
         lines += [f"- {line}" for line in part(main)]
     for name in others:
         lines += ["", f"## {name}: {cases[name]}", ""]
-        for part in (speed, stalls, pace, untracked):
+        for part in (speed, stalls, pace):
             lines += [f"- {line}" for line in part(found[name])]
     return "\n".join([*lines, ""])
 
