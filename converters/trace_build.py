@@ -75,7 +75,11 @@ LEFT JOIN launches k ON k.capture_id = l.capture_id AND k.launch = l.launch
 LEFT JOIN roles r ON r.capture_id = l.capture_id AND r.role = l.role
 """
 
-TIME = "m.ns_first + CAST(FLOOR(CAST({t} - m.t_first AS DOUBLE) * m.ns_per_tick + 0.5) AS BIGINT)"
+# A clock that ticks in ns stays in integers: its absolute times exceed what a DOUBLE holds.
+TIME = (
+    "CASE WHEN m.ns_per_tick = 1 THEN m.ns_first + ({t} - m.t_first) "
+    "ELSE m.ns_first + CAST(FLOOR(CAST({t} - m.t_first AS DOUBLE) * m.ns_per_tick + 0.5) AS BIGINT) END"
+)
 
 DRAWN = f"""
 SELECT o.ord, {TIME.format(t="s.t0")} AS t0, {TIME.format(t="s.t1")} AS t1, s.span AS name, s.state AS category,

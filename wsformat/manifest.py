@@ -130,7 +130,7 @@ def check_version(version: object, where: str) -> str:
         MalformedInput: it is no ``MAJOR.MINOR``.
         UnsupportedVersion: its major number is another one.
     """
-    if not isinstance(version, str) or not VERSION.match(version):
+    if not isinstance(version, str) or not VERSION.fullmatch(version):
         raise MalformedInput(f"{where}: version {version!r} is not MAJOR.MINOR")
     ours = format_version()
     if int(version.split(".")[0]) != int(ours.split(".")[0]):

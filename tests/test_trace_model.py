@@ -1,0 +1,141 @@
+"""Traces out: what is written nests, is complete, and decodes to the same numbers."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trace_cases import HOSTILE, bundle_of, nasty
+
+from wsformat.bundle import Bundle
+from wsformat.converters import chrome, perfetto
+from wsformat.converters.perfetto.encode import event_order
+from wsformat.converters.perfetto.packing import Constant, Message, Varint, field_bytes, pack, varint
+from wsformat.converters.trace_model import split_overlaps
+from wsformat.errors import BadRequest
+
+intervals = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 12)).map(lambda x: (x[0], x[1], x[1] + x[2])),
+    max_size=40,
+)
+
+
+def ordered(rows: list[tuple[int, int, int]]) -> tuple[np.ndarray[Any, Any], ...]:
+    rows = sorted(rows, key=lambda r: (r[0], r[1], -r[2]))
+    return tuple(np.array([row[i] for row in rows], dtype=np.int64) for i in range(3))
+
+
+def crosses(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two intervals overlap without one holding the other."""
+    return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]
+
+
+@settings(max_examples=300)
+@given(intervals)
+def test_levels_never_hold_crossing_intervals(rows: list[tuple[int, int, int]]) -> None:
+    lane, t0, t1 = ordered(rows)
+    level = split_overlaps(lane, t0, t1)
+    for i, j in itertools.combinations(range(len(rows)), 2):
+        if lane[i] == lane[j] and level[i] == level[j]:
+            assert not crosses((t0[i], t1[i]), (t0[j], t1[j]))
+    clean = [all(not crosses((t0[i], t1[i]), (t0[j], t1[j])) for j in range(len(rows)) if lane[i] == lane[j])
+             for i in range(len(rows))]  # fmt: skip
+    for name in set(lane.tolist()):
+        mine = lane == name
+        if all(np.array(clean)[mine]):
+            assert not level[mine].any()
+
+
+@settings(max_examples=300)
+@given(intervals)
+def test_begin_and_end_packets_replay_to_the_same_intervals(rows: list[tuple[int, int, int]]) -> None:
+    """What a reader does: keep a stack a track; an end closes the slice that was opened last."""
+    lane, t0, t1 = ordered(rows)
+    level = split_overlaps(lane, t0, t1)
+    track = lane * 100 + level
+    order = np.lexsort((-t1, t0, track))
+    track, t0, t1 = track[order], t0[order], t1[order]
+    stacks: dict[int, list[int]] = {}
+    last: dict[int, int] = {}
+    closed = []
+    for row, is_end in zip(*event_order(track, t0, t1), strict=True):
+        t = int(t1[row] if is_end else t0[row])
+        assert t >= last.get(int(track[row]), 0)
+        last[int(track[row])] = t
+        stack = stacks.setdefault(int(track[row]), [])
+        if is_end:
+            assert stack.pop() == row
+            closed.append(row)
+        else:
+            stack.append(row)
+    assert sorted(closed) == list(range(len(rows)))
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=30))
+def test_bulk_varints_are_the_plain_ones(values: list[int]) -> None:
+    part = Varint(4, np.array(values, dtype=np.int64))
+    message = Message(1, [Constant(b"\x48\x01", len(values)), part])
+    expected = b"".join(field_bytes(1, b"\x48\x01" + b"\x20" + varint(value)) for value in values)
+    assert pack(message) == expected
+
+
+def slices_of(path: Path) -> list[tuple[str, str, int, int]]:
+    """(name, category, begin, duration in ns) of every X event that is a slice of the model."""
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    found = []
+    for event in json.loads(text)["traceEvents"]:
+        if event["ph"] == "X" and "bind_id" not in event:
+            begin, length = (round(float(event[key]) * 1000) for key in ("ts", "dur"))
+            found.append((event["name"], event["cat"], begin, length))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("case", sorted(nasty()))
+def test_chrome_json_holds_every_span(case: str, tmp_path: Path) -> None:
+    bundle = nasty()[case]
+    report = chrome.write(bundle, tmp_path / "x.json.gz", {})
+    spans = bundle.sql("SELECT span, state, t0, t1 FROM span").to_pylist()
+    assert report["slices"] == report["spans_in"] == len(spans)
+    got = slices_of(tmp_path / "x.json.gz")
+    assert [(name, category) for name, category, _, _ in got] == sorted((s["span"], s["state"]) for s in spans)
+    assert sorted(d for *_, d in got) == sorted(s["t1"] - s["t0"] for s in spans)
+
+
+@pytest.mark.parametrize("writer", [chrome, perfetto])
+def test_bytes_are_the_same_each_time_and_packed_ones_too(writer: Any, tmp_path: Path) -> None:
+    bundle = nasty()["overlap"]
+    for name in ("a", "b", "c.gz"):
+        writer.write(bundle, tmp_path / name, {})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert gzip.decompress((tmp_path / "c.gz").read_bytes()) == (tmp_path / "a").read_bytes()
+
+
+@pytest.mark.parametrize("writer", [chrome, perfetto])
+def test_nothing_to_draw_is_said_and_nothing_is_written(writer: Any, tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="nothing to draw"):
+        writer.write(Bundle.from_tables({"captures": [{"capture_id": "c"}]}), tmp_path / "x.json", {})
+    with pytest.raises(BadRequest, match="no such choice of arrows"):
+        writer.write(nasty()["overlap"], tmp_path / "x.json", {"flows": "many"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_process_and_thread_ids_avoid_the_special_values(tmp_path: Path) -> None:
+    """Thread 0, and a thread numbered as its process, mean something else to viewers."""
+    chrome.write(bundle_of([(lane, "work", 10, 20) for lane in range(5)], lanes=5), tmp_path / "x.json", {})
+    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
+    pids = {event["pid"] for event in events}
+    tids = {event["tid"] for event in events if "tid" in event}
+    assert 0 not in pids | tids
+    assert not pids & tids
+
+
+def test_hostile_names_stay_as_they_are(tmp_path: Path) -> None:
+    chrome.write(bundle_of([(0, name, 10 * i, 10 * i + 5) for i, name in enumerate(HOSTILE)]), tmp_path / "x.json", {})
+    assert sorted(name for name, *_ in slices_of(tmp_path / "x.json")) == sorted(HOSTILE)
