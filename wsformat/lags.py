@@ -4,7 +4,8 @@ Edges into one wait that name the same barrier are judged together: a phase of a
 arrived, so they have one lag, and the last signal counts.
 
 *At least.* An effect never precedes its cause: signal i must not follow the end of wait i + L, for every i. The
-smallest L that no pair contradicts is a lower bound.
+smallest L that no pair contradicts is a lower bound. A stamp may follow the arrival that it stands for by up to
+:data:`LATE_STAMP` ticks, so that much is no contradiction.
 
 *At most.* Suppose that the lag were greater. Then the signal that a wait needs came at least one iteration earlier,
 and some waits began long after it, and after all other signals. Each of these should have been short. Where instead it
@@ -28,6 +29,8 @@ from wsformat.stamp_times import Array
 CHANCE = 1e-6
 MIN_WAITS = 3
 MAX_LAG = 64
+LATE_STAMP = 256
+"""As far as the validator lets a wait end before the stamp of its signal."""
 
 Point = tuple[int, int]
 """Role index, event index."""
@@ -39,15 +42,20 @@ class Lag:
 
     Attributes:
         least: smallest lag that no pair of stamps contradicts, -1 when there is none up to MAX_LAG.
-        proven: the lag is ``least``.
+        value: the lag, when it is proven; else -1.
         waits: waits that speak for it.
         chance: probability that they do so by chance.
     """
 
     least: int
-    proven: bool
+    value: int
     waits: int
     chance: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether the order of the stamps proves the lag."""
+        return self.value >= 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ def infer_lags(spec: RoleSpec, times: Sequence[tuple[Array, Array]]) -> tuple[Ro
         for edge in group.edges:
             found[edge] = lag
             if lag.proven:
-                edges[edge] |= {"iteration_lag": lag.least, "producer_step": 1, "consumer_step": 1}
+                edges[edge] |= {"iteration_lag": lag.value, "producer_step": 1, "consumer_step": 1}
     notes = [_sentence(edges[number], found[number]) for number in sorted(found)]
     return spec.with_rows(dependencies=edges), notes, found
 
@@ -150,14 +158,14 @@ def _groups(spec: RoleSpec) -> list[_Group]:
     return result
 
 
-def _least(stamps: _Stamps, group: _Group) -> int:
+def _least(stamps: _Stamps, group: _Group, late: int = LATE_STAMP) -> int:
     for lag in range(min(MAX_LAG, stamps.slots - 1) + 1):
         pairs = 0
         for block in range(len(stamps.times)):
             end, has_end = stamps.point(block, group.end)
             signal, has = stamps.signal(block, group, lag)
             both = has & has_end
-            if (both & (signal > end)).any():
+            if (both & (signal > end + late)).any():
                 break
             pairs += int(both.sum())
         else:
@@ -190,36 +198,55 @@ def _judge(
 ) -> Lag:
     group, lag = groups[number], least[number]
     others = [n for n, g in enumerate(groups) if n != number and g.end == group.end]
-    if lag < 0 or lag + 1 >= stamps.slots or group.begin is None or any(least[n] < 0 for n in others):
-        return Lag(lag, False, 0, 1.0)
+    if lag < 0 or group.begin is None or any(least[n] < 0 for n in others):
+        return Lag(lag, -1, 0, 1.0)
+    own = calm.get(group.end, np.zeros(0, np.int64))
+    lengths = own if own.size >= MIN_WAITS else calm[None]
+    # Where stamps follow their arrivals, the smallest lag without any contradiction is already too great.
+    highest = max(_least(stamps, group, late=0), lag)
+    proofs = []
+    for candidate in range(lag, min(highest, stamps.slots - 2) + 1):
+        blocked = _held_up(stamps, group, candidate, [(groups[n], least[n]) for n in others])
+        chance = _chance(blocked, lengths)
+        proofs.append((chance, int(blocked.size), candidate))
+    good = [p for p in proofs if p[0] < CHANCE and p[1] >= MIN_WAITS]
+    chance, waits, value = min(good or proofs, default=(1.0, 0, -1))
+    return Lag(lag, value if len(good) == 1 else -1, waits, chance)
+
+
+def _held_up(stamps: _Stamps, group: _Group, lag: int, others: Sequence[tuple[_Group, int]]) -> Array:
+    """How long each wait lasted until this signal came, of the waits that a greater lag would have let pass."""
+    begin = group.begin
+    assert begin is not None
     held = []
     for block in range(len(stamps.times)):
-        (t0, has0), (t1, has1) = stamps.point(block, group.begin), stamps.point(block, group.end)
+        (t0, has0), (t1, has1) = stamps.point(block, begin), stamps.point(block, group.end)
         signal, has = stamps.signal(block, group, lag)
-        release = t1 - signal
+        release = np.maximum(t1 - signal, 0)
         # A signal of one iteration before: there for longer than this one took to release the wait.
         older, has_older = stamps.signal(block, group, lag + 1)
         speaks = has0 & has1 & has & (signal > t0) & has_older & (t0 - older >= release)
-        for n in others:
-            other, has_other = stamps.signal(block, groups[n], least[n])
-            speaks = speaks & has_other & (t0 - other >= release)
-        held.append((signal - t0)[speaks])
-    blocked = np.concatenate(held)
-    own = calm.get(group.end, np.zeros(0, np.int64))
-    lengths = own if own.size >= MIN_WAITS else calm[None]
+        for other, least in others:
+            moment, has_other = stamps.signal(block, other, least)
+            speaks = speaks & has_other & (t0 - moment >= release)
+        held.append((np.minimum(signal, t1) - t0)[speaks])
+    return np.concatenate(held)
+
+
+def _chance(blocked: Array, lengths: Array) -> float:
+    """Probability that satisfied waits, of which ``lengths`` are known in order, last as long as these all did."""
     if not blocked.size or not lengths.size:
-        return Lag(lag, False, int(blocked.size), 1.0)
+        return 1.0
     as_long = lengths.size - np.searchsorted(lengths, blocked, side="left")
-    log_chance = float(np.log((1 + as_long) / (1 + lengths.size)).sum())
-    chance = float(np.exp(max(log_chance, -700.0)))
-    return Lag(lag, blocked.size >= MIN_WAITS and chance < CHANCE, int(blocked.size), chance)
+    logarithm = float(np.log((1 + as_long) / (1 + lengths.size)).sum())
+    return float(np.exp(max(logarithm, -700.0)))
 
 
 def _sentence(edge: Row, lag: Lag) -> str:
     name = f"{edge['producer_role']} {edge['producer_event']} -> {edge['consumer_role']} {edge['consumer_event']}"
     if lag.proven:
         return (
-            f"Iteration lag of {name} is {lag.least}: proven by {lag.waits} waits that ended only when that signal "
+            f"Iteration lag of {name} is {lag.value}: proven by {lag.waits} waits that ended only when that signal "
             f"had come (probability of chance {lag.chance:.1g})."
         )
     if lag.least < 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import numpy as np
 from wsformat.completeness import judge, linked_roles, loop_events
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout, RoleSpec
+from wsformat.slot_file import SlotFile
 from wsformat.stamp_times import Anchor, Array, Times, crossings, decode_times, is_written
 
 BLOCK_SLOTS = 1 << 20
@@ -30,7 +32,9 @@ class StampLaunch:
     """One launch to decode.
 
     Attributes:
-        slots: ``[cta, role, event, iteration]`` of int32, uint32, int64 or uint64; None when it wrote no stamps.
+        slots: ``[cta, role, event, iteration]`` of int32, uint32, int64 or uint64, in memory or in a file;
+            None when it wrote no stamps.
+        events: how many event slots to look at, -1 all.
         meta: one record of ``stamp_times.META`` a CTA, None when there are none.
         kind: stamped or clean.
         trip_count: iterations of the main loop, -1 unknown.
@@ -39,11 +43,12 @@ class StampLaunch:
         facts: more columns of launches.
     """
 
-    slots: Array | None
+    slots: Array | SlotFile | None
     meta: Array | None = None
     kind: str = "stamped"
     trip_count: int = -1
     source: str = ""
+    events: int = -1
     narrow: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -77,7 +82,10 @@ def words(launch: StampLaunch, first: int, count: int) -> Array:
         MalformedInput: a value beyond 2**63 - 1, or beyond 32 bits where the counter has no more.
     """
     assert launch.slots is not None
-    where, slots = launch.source, launch.slots[first : first + count]
+    where, held = launch.source, launch.slots
+    slots = held.read(first, count) if isinstance(held, SlotFile) else held[first : first + count]
+    if launch.events >= 0:
+        slots = slots[:, :, : launch.events]
     native = np.ascontiguousarray(slots, dtype=slots.dtype.newbyteorder("="))
     if native.dtype.itemsize == 4:
         return native.view(np.uint32)
@@ -102,7 +110,7 @@ def blocks(launch: StampLaunch) -> Iterator[tuple[int, Array]]:
 def _ranges(launch: StampLaunch) -> Iterator[tuple[int, int]]:
     if launch.slots is None or not len(launch.slots):
         return
-    size = max(1, BLOCK_SLOTS // max(1, launch.slots[0].size))
+    size = max(1, BLOCK_SLOTS // max(1, math.prod(launch.slots.shape[1:])))
     for first in range(0, len(launch.slots), size):
         yield first, min(size, len(launch.slots) - first)
 

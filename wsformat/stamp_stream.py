@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout, RoleSpec
 from wsformat.stamp_clocks import Domains
 from wsformat.stamp_launch import StampLaunch, Survey, anchor_of, blocks, words
@@ -82,6 +83,7 @@ def stream(
             kept = found.kept[first : first + len(slots), [r["role_index"] for r in order]]
             place = Place(
                 capture_id=cid,
+                source=launch.source,
                 launch=number,
                 first_lane=first_lane[number] + with_cta + first * (len(order) + with_cta),
                 lanes_per_cta=len(order) + with_cta,
@@ -109,6 +111,7 @@ class Place:
     """Where a block of CTAs belongs; ``sm`` and ``clock`` by CTA of the launch."""
 
     capture_id: str
+    source: str
     launch: int
     first_cta: int
     first_lane: int
@@ -140,6 +143,8 @@ def _block(
         t[position] = rel.ravel()[template.take] + base[position]
     keep: Any = slice(None) if written.all() else np.flatnonzero(written)
     t = t.ravel()[keep]
+    if len(t) != counts.sum():
+        raise MalformedInput(f"{place.source}: changed while it was read", "Import it again.")
     event = np.tile(template.event, ctas)[keep]
     iteration = np.tile(template.iteration, ctas)[keep]
     _sort_lanes(t, event, iteration, counts)

@@ -174,7 +174,9 @@ def _free(slots: Array, written: Array, where: str, first_cta: int) -> Times:
     rel = slots - start.astype(np.uint32)[:, None, None, None]
     rel *= written
     times = Times(written, start, rel)
-    for position in np.unique(_backwards(rel, written)[:, 0]).tolist():
+    peak = np.maximum.accumulate(rel, axis=-1)
+    odd = (written & (rel < peak)).any(axis=(1, 2, 3)) | (np.diff(peak, axis=-1) >= HALF).any(axis=(1, 2, 3))
+    for position in np.flatnonzero(odd).tolist():
         times.unfolded[position] = _unfold(
             slots[position], written[position], int(start[position]), where, first_cta + position
         )

@@ -13,6 +13,7 @@ import numpy as np
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.manifest import parse_json
 from wsformat.rolespec import Layout
+from wsformat.slot_file import SlotFile
 from wsformat.stamp_times import META
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,7 @@ class Buffers:
         detected_by: how it was recognised.
     """
 
-    data: Array
+    data: Array | SlotFile
     layout: Layout | None
     spec: Any
     dialect: str
@@ -99,13 +100,13 @@ def _load_raw(path: Path, how: str) -> Buffers:
     if size % word.itemsize:
         raise MalformedInput(f"{path}: {size} bytes, not a multiple of the {word.itemsize} bytes of a slot: cut off?")
     bits = word.itemsize * 8
-    return Buffers(np.memmap(path, dtype=word, mode="r"), None, None, f"raw{bits}", how)
+    return Buffers(SlotFile(path, word, 0, (size // word.itemsize,)), None, None, f"raw{bits}", how)
 
 
 def _load_numpy(path: Path, kind: str, how: str) -> Buffers:
     try:
         if kind == "npy":
-            return Buffers(np.load(path, mmap_mode="r", allow_pickle=False), None, None, "npy", how)
+            return Buffers(_open_npy(path), None, None, "npy", how)
         with np.load(path, allow_pickle=False) as archive:
             name = next((n for n in BUFFER_NAMES if n in archive.files), "")
             if not name:
@@ -117,6 +118,21 @@ def _load_numpy(path: Path, kind: str, how: str) -> Buffers:
             return Buffers(archive[name], layout, spec, "npz", how)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
         raise MalformedInput(f"{path}: broken .{kind}: {str(error).splitlines()[0]}") from error
+
+
+def _open_npy(path: Path) -> Array | SlotFile:
+    """An array that stays in its file where it can: C order, plain integers."""
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        offset = file.tell()
+    if fortran or dtype.kind not in "iu" or not shape:
+        return np.atleast_1d(np.load(path, allow_pickle=False))
+    held = SlotFile(path, dtype, offset, shape)
+    if offset + held.size * dtype.itemsize > path.stat().st_size:
+        raise MalformedInput(f"{path}: shape {shape} needs more bytes than the file has: cut off?")
+    return held
 
 
 def _text(array: Array, where: str) -> str:
@@ -207,11 +223,7 @@ def _load_safetensors(path: Path, head: bytes, how: str) -> Buffers:
         raise MalformedInput(f"{where}: not an object of texts")
     spec = metadata.get("spec", metadata.get("rolespec"))
     layout = _as_layout(_layout_text(metadata.get("layout")), where)
-    data: Array = (
-        np.memmap(path, dtype=word, mode="r", offset=8 + length + begin, shape=tuple(shape))
-        if (end > begin)
-        else np.zeros(shape, word)
-    )
+    data = SlotFile(path, word, 8 + length + begin, tuple(shape))
     return Buffers(data, layout, parse_json(spec, f"{where}: spec") if spec else None, "safetensors", how)
 
 
@@ -222,7 +234,7 @@ def _layout_text(value: str | None) -> Any:
     return json.loads(value) if value.strip() else None
 
 
-def split(data: Array, layout: Layout, path: Path) -> list[Array]:
+def split(data: Array | SlotFile, layout: Layout, path: Path) -> list[Array | SlotFile]:
     """Slots as launches of ``[cta, role, event, iteration]``.
 
     Raises:
@@ -239,7 +251,7 @@ def split(data: Array, layout: Layout, path: Path) -> list[Array]:
     if data.ndim > 5:
         raise MalformedInput(f"{path}: {data.ndim} dimensions, at most 5 (launch, CTA, role, event, iteration)")
     if data.ndim == 5:
-        return [data[n] for n in range(data.shape[0])]
+        return [data.part(n) if isinstance(data, SlotFile) else data[n] for n in range(data.shape[0])]
     return [data.reshape(-1, *shape)]
 
 

@@ -170,7 +170,7 @@ def trim(launches: Sequence[StampLaunch], spec: RoleSpec, layout: Layout) -> tup
     """Leave out the event slots at the end that nothing names: buffers are often laid out for 16 events."""
     events = max(e["event_index"] for e in spec.events) + 1
     narrow = spec.clock.get("width_bits") == 32
-    shorter = [k if k.slots is None else replace(k, slots=k.slots[:, :, :events], narrow=narrow) for k in launches]
+    shorter = [k if k.slots is None else replace(k, events=events, narrow=narrow) for k in launches]
     return shorter, replace(layout, events=events)
 
 
