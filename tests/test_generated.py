@@ -139,6 +139,13 @@ def test_it_accepts_what_the_writer_writes(schema: Draft202012Validator, tmp_pat
     schema.validate(fresh_manifest(tmp_path))
 
 
+def test_it_accepts_every_bundle_of_the_corpus_that_is_valid(schema: Draft202012Validator, root: Path) -> None:
+    found = sorted((root / "conformance").glob("[vs]a*/*.wsformat/manifest.json"))
+    assert len(found) > 8
+    for path in found:
+        schema.validate(json.loads(path.read_text()))
+
+
 @pytest.mark.parametrize("minor", [0, 1, 2, 9, 10, 37, 999_999_999])
 def test_it_accepts_every_minor_of_its_major(minor: int, schema: Draft202012Validator, tmp_path: Path) -> None:
     data = fresh_manifest(tmp_path) | {"version": f"0.{minor}"}
