@@ -154,7 +154,7 @@ def test_waits(tiny: Path) -> None:
     assert (binding["role"], binding["event"], binding["waits"], binding["blocked"]) == ("producer", "work_end", 8, 80)
     text = ok("waits", tiny)
     assert rows_of(text, "role")[1][:6] == ["consumer", "wait", "full", "8", "80", "50.0"]
-    assert "producer.work_end 8 waits, 80 blocked" in text
+    assert "producer.work_end 8 waits, blocked 80" in text
 
 
 def test_each_wait_is_a_row_of_the_view(tiny: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -211,3 +214,62 @@ def test_spec_check_of_a_spec_alone() -> None:
     assert found["problems"] == 0
     assert {f["kind"] for f in found["findings"]} == {"hidden_wait"}
     assert "consumer0.work hides a wait" in run("spec", "check", SAMPLES / "gemm_roles.json").stdout
+
+
+def test_spec_check_of_a_spec_in_the_form_of_the_skill() -> None:
+    found = ask("spec", "check", SAMPLES / "gemm_spec.json")
+    assert "lag_unknown" in {f["kind"] for f in found["findings"]}
+    assert "unsaid" in {f["kind"] for f in found["findings"]}
+
+
+@pytest.mark.parametrize("name", ["t.pftrace", "t.json"])
+def test_export_chooses_the_writer_by_the_name(balanced: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    found = ask("export", balanced, out)
+    assert found["path"] == str(out)
+    assert found["bytes"] == out.stat().st_size > 1000
+    assert run("export", balanced, out).exit_code == 2
+    assert run("export", balanced, out, "--force", "-O", "colour=red").exit_code == 2
+    again = run("export", balanced, out, "--force", "-O", "flows=none")
+    assert again.exit_code == 0, again.output
+    assert f"{out}\n" in again.stdout
+    assert run("export", balanced, tmp_path / "t.npz.unknown").exit_code == 2
+    assert run("export", balanced, out, "--format", "raw_stamps", "--force").exit_code == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_terminal_loses_no_digit(balanced: Path, width: int) -> None:
+    """On a narrow terminal the table is turned on its side, on a wide one it stands."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    environment = {**os.environ, "TERM": "xterm"}
+    environment.pop("COLUMNS", None)
+    environment.pop("NO_COLOR", None)
+    command = [sys.executable, "-m", "wsformat", "states", str(balanced)]
+    with subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env=environment) as process:
+        os.close(child)
+        shown = b""
+        while True:
+            try:
+                part = os.read(parent, 65_536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+    os.close(parent)
+    text = shown.decode()
+    assert process.returncode == 0, text
+    assert "\x1b[1m" in text
+    assert "…" not in text
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    for states in BALANCED.values():
+        for name in ("extent", "active", "untracked"):
+            assert f"{states[name]:,}" in plain
+    assert ("producer" in next(line for line in plain.splitlines() if line.startswith("role"))) == (width == 80)

@@ -13,6 +13,8 @@ from wsformat.cli.scope import BundlePath, Force, Json
 from wsformat.errors import BadRequest
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from wsformat.bundle import Bundle
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="foreign files, all of one format")]
@@ -55,6 +57,8 @@ Label = Annotated[str, typer.Option("--label", metavar="TEXT", help="short name 
 Experiment = Annotated[
     str, typer.Option("--experiment", metavar="NAME", help="captures that belong together have one name")
 ]
+PROGRESS = "progress"
+"""Option of a converter that takes a function instead of text."""
 TableName = Annotated[str, typer.Option("--table", metavar="NAME", help="one table of the bundle")]
 ViewName = Annotated[str, typer.Option("--view", metavar="NAME", help="one derived view")]
 
@@ -171,15 +175,22 @@ def export(
     view: ViewName = "",
     option: Option = None,
     force: Force = False,
+    json: Json = False,
 ) -> None:
     """Write a bundle in another tool's format, or one table or view as CSV, JSON, Arrow IPC or Parquet."""
     from wsformat.cli import sink
+    from wsformat.cli.output import print_json
     from wsformat.cli.progress import progress
 
     opened = scopes.open_bundle(bundle)
     if not table and not view:
-        _export_foreign(opened, out, format_, named_options(option), force)
-        print(out)
+        report = _export_foreign(opened, out, format_, named_options(option), force)
+        if json:
+            print_json({"path": str(out), **report})
+        else:
+            print(out)
+            for name, value in report.items():
+                print(f"  {name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
         return
     if table and view:
         raise BadRequest("--table and --view exclude each other")
@@ -198,11 +209,16 @@ def export(
         quoted = '"' + name.replace('"', '""') + '"'
         reader = sink.stream(connection, f"SELECT * FROM {quoted}")
         written = sink.write_rows(reader, out, name=format_, force=force, progress=advance)
-    print(f"{out}: {scopes.count(written, 'row')}")
+    if json:
+        print_json({"path": str(out), "rows": written})
+    else:
+        print(f"{out}: {scopes.count(written, 'row')}")
 
 
-def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, str], force: bool) -> None:
+def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, Any], force: bool) -> dict[str, Any]:
+    """Write the whole bundle with a converter; gives what the converter reports."""
     from wsformat.cli import sink
+    from wsformat.cli.progress import progress
     from wsformat.converters import registry
 
     if not name:
@@ -222,13 +238,19 @@ def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, str
             f"{name} cannot be exported as a whole", f"Formats that can: {', '.join(registry.WRITERS) or 'none'}."
         )
     module = registry.converter(name)
-    unknown = sorted(set(options) - set(module.OPTIONS))
+    known = settable(module)
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise BadRequest(
-            f"{name} has no option {', '.join(unknown)}", f"Options: {', '.join(module.OPTIONS) or 'none'}."
-        )
+        raise BadRequest(f"{name} has no option {', '.join(unknown)}", f"Options: {', '.join(known) or 'none'}.")
     sink.check_file(out, force=force)
-    module.write(bundle, out, options)
+    with progress("export") as advance:
+        watched = {PROGRESS: advance} if advance is not None and PROGRESS in module.OPTIONS else {}
+        return module.write(bundle, out, {**options, **watched}) or {}
+
+
+def settable(module: ModuleType) -> dict[str, str]:
+    """Options of a converter that can be given as text."""
+    return {name: meaning for name, meaning in module.OPTIONS.items() if name != PROGRESS}
 
 
 def formats(json: Json = False) -> None:
@@ -262,7 +284,7 @@ def known_formats() -> list[dict[str, Any]]:
                 "direction": " and ".join(ways),
                 "title": module.TITLE,
                 "extensions": list(module.EXTENSIONS),
-                "options": dict(module.OPTIONS),
+                "options": settable(module),
                 "losses": list(module.LOSSES),
             }
         )

@@ -88,7 +88,8 @@ def percent(value: float | None, *, sign: bool = False) -> str:
 def print_table(columns: Sequence[str], body: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print rows under headings, numbers to the right, never truncated.
 
-    A terminal that is too narrow wraps the lines itself; in a pipe there are no colours and no lines.
+    On a terminal that is too narrow the table is turned on its side when it fits so; else the terminal wraps its
+    lines. In a pipe there are no colours and no rules.
 
     Args:
         columns: headings; one that starts with '<' is text, to the left.
@@ -100,9 +101,17 @@ def print_table(columns: Sequence[str], body: Iterable[Sequence[Any]], *, title:
     from rich.table import Table
     from rich.text import Text
 
+    heads = [column.removeprefix("<") for column in columns]
+    lefts = [column.startswith("<") for column in columns]
+    rows = [[_cell(value) for value in row] for row in body]
+    terminal = Console()
+    styled = terminal.is_terminal
+    if styled and rows and _width([heads, *rows]) > terminal.width:
+        turned = [list(line) for line in zip(heads, *rows, strict=True)]
+        if _width(turned) <= terminal.width:
+            heads, rows, lefts = turned[0], turned[1:], [True] + [False] * len(rows)
     # A console as wide as any table: rich would cut cells to the width of the terminal, and with them digits.
     out = Console(width=1_000_000, highlight=False, emoji=False, markup=False)
-    styled = out.is_terminal
     table = Table(
         box=SIMPLE_HEAD if styled else None,
         pad_edge=False,
@@ -110,17 +119,23 @@ def print_table(columns: Sequence[str], body: Iterable[Sequence[Any]], *, title:
         padding=(0, 2, 0, 0),
         header_style="bold" if styled else "",
     )
-    for column in columns:
-        left = column.startswith("<")
-        table.add_column(Text(column.removeprefix("<")), justify="left" if left else "right", no_wrap=True)
-    for row in body:
-        table.add_row(*(Text(_cell(value)) for value in row))
+    for head, left in zip(heads, lefts, strict=True):
+        table.add_column(Text(head), justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
     if title:
         print(title)
     with out.capture() as captured:
         out.print(table, soft_wrap=True)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def _width(table: list[list[str]]) -> int:
+    """Columns of a terminal that a table takes: cells, and what print_table puts between them."""
+    from rich.cells import cell_len
+
+    return sum(max(cell_len(row[n]) for row in table) + 3 for n in range(len(table[0]))) - 1
 
 
 def _cell(value: Any) -> str:

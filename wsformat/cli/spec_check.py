@@ -169,13 +169,19 @@ def findings(scope: Analysis, *, measured: bool) -> list[dict[str, Any]]:
 
 
 def _of_spec(path: Path) -> list[dict[str, Any]]:
+    """Findings about a role spec alone, ours or in the skill's form, and what the latter cannot say."""
     from wsformat.bundle import Bundle
-    from wsformat.rolespec import load
+    from wsformat.manifest import parse_json, read_text
+    from wsformat.rolespec import parse
+    from wsformat.skillspec import from_skill, is_skill_spec
 
-    rows = load(path).table_rows("spec")
-    bundle = Bundle.from_tables({"captures": [{"capture_id": "spec"}], **rows})
+    data = parse_json(read_text(path), str(path))
+    spec, unsaid = from_skill(data, str(path)) if is_skill_spec(data) else (parse(data, str(path)), [])
+    bundle = Bundle.from_tables({"captures": [{"capture_id": "spec"}], **spec.table_rows("spec")})
     with bundle.duckdb() as connection:
-        return findings(Analysis(bundle, connection, ("spec",)), measured=False)
+        found = findings(Analysis(bundle, connection, ("spec",)), measured=False)
+    place = {"severity": NOTE, "kind": "unsaid", "capture_id": "spec", "role": "", "name": ""}
+    return [*found, *({**place, "text": text} for text in unsaid)]
 
 
 def _print(subject: Path, found: list[dict[str, Any]], problems: int) -> None:

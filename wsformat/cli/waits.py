@@ -122,7 +122,7 @@ def _binding(row: dict[str, Any], most: int = 3) -> str:
     from wsformat.cli.output import number
 
     listed = [
-        f"{b['role']}.{b['event']} {number(b['waits'])} waits, {number(b['blocked'])} blocked" for b in row["binding"]
+        f"{b['role']}.{b['event']} {number(b['waits'])} waits, blocked {number(b['blocked'])}" for b in row["binding"]
     ]
     more = [f"{len(listed) - most} more"] if len(listed) > most else []
     return "; ".join(listed[:most] + more) or "none declared or stamped"
