@@ -12,7 +12,7 @@ import pyarrow as pa
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout, RoleSpec
 from wsformat.stamp_clocks import Domains
-from wsformat.stamp_launch import StampLaunch, Survey, anchor_of, blocks, words
+from wsformat.stamp_launch import StampLaunch, Survey, anchor_of, words
 from wsformat.stamp_times import Array, decode_times, is_written
 
 
@@ -79,7 +79,9 @@ def stream(
         if found is None:
             continue
         with_cta = launch.meta is not None
-        for (first, slots), (base, unfolded) in zip(blocks(launch), found.times, strict=True):
+        first = 0
+        for base, unfolded in found.times:
+            slots = words(launch, first, len(base))
             kept = found.kept[first : first + len(slots), [r["role_index"] for r in order]]
             place = Place(
                 capture_id=cid,
@@ -92,6 +94,7 @@ def stream(
                 clock=domains.clock[number],
             )
             yield _block(slots, base, unfolded, unwritten, kept, template, place)
+            first += len(base)
 
 
 @dataclass(frozen=True)
