@@ -79,8 +79,13 @@ def stamp_entry(root: Path, name: str) -> None:
     for missing in set(digestible(rows.schema)) - set(whole):
         # No digest is defined over nulls; one that is well-formed keeps the case to its one fault.
         columns[missing] = ColumnDigest().to_json()
-    data["tables"][name] = {"file": path.name, "rows": rows.num_rows, "bytes": path.stat().st_size,
-                            "sha256": file_sha256(path), "columns": columns}
+    data["tables"][name] = {
+        "file": path.name,
+        "rows": rows.num_rows,
+        "bytes": path.stat().st_size,
+        "sha256": file_sha256(path),
+        "columns": columns,
+    }
     save(root, data)
 
 
@@ -216,55 +221,153 @@ minimal, ring = bundles.minimal, bundles.ring
 
 CASES: tuple[FileCase, ...] = (
     FileCase("E101", "a directory with tables and no manifest", minimal, lambda root: (root / MANIFEST).unlink()),
-    FileCase("E102", "captures.parquet is listed and not there", minimal, lambda root: (root / "captures.parquet").unlink()),
+    FileCase(
+        "E102", "captures.parquet is listed and not there", minimal, lambda root: (root / "captures.parquet").unlink()
+    ),
     FileCase("E103", "captures.parquet is cut in half", minimal, truncate("captures.parquet")),
-    FileCase("E104", "the manifest states one byte too few", minimal, lambda root: edit("tables", "captures", "bytes", value=(root / "captures.parquet").stat().st_size - 1)(root)),
-    FileCase("E105", "the manifest states another sha256", minimal, edit("tables", "captures", "sha256", value="0" * 64)),
-    FileCase("E106", "the manifest states 2 rows, the file has 1", minimal, edit("tables", "captures", "rows", value=2)),
-    FileCase("E107", "the manifest states another sum of a column", minimal, edit("tables", "captures", "columns", "sm_count", "sum", value="00000000000000ff")),
+    FileCase(
+        "E104",
+        "the manifest states one byte too few",
+        minimal,
+        lambda root: edit("tables", "captures", "bytes", value=(root / "captures.parquet").stat().st_size - 1)(root),
+    ),
+    FileCase(
+        "E105", "the manifest states another sha256", minimal, edit("tables", "captures", "sha256", value="0" * 64)
+    ),
+    FileCase(
+        "E106", "the manifest states 2 rows, the file has 1", minimal, edit("tables", "captures", "rows", value=2)
+    ),
+    FileCase(
+        "E107",
+        "the manifest states another sum of a column",
+        minimal,
+        edit("tables", "captures", "columns", "sm_count", "sum", value="00000000000000ff"),
+    ),
     FileCase("E108", "the manifest has no digest of sm_count", minimal, no_digest),
-    FileCase("E109", "a table file that the manifest does not list", minimal, lambda root: pq.write_table(heat(), root / "acme__heat.parquet")),
-    FileCase("W110", "a file that is neither manifest nor table", minimal, lambda root: (root / "notes.txt").write_text("remember the milk\n")),
+    FileCase(
+        "E109",
+        "a table file that the manifest does not list",
+        minimal,
+        lambda root: pq.write_table(heat(), root / "acme__heat.parquet"),
+    ),
+    FileCase(
+        "W110",
+        "a file that is neither manifest nor table",
+        minimal,
+        lambda root: (root / "notes.txt").write_text("remember the milk\n"),
+    ),
     FileCase("E111", "two tables with one file", minimal, listed_twice),
     FileCase("E112", "captures.parquet is a link", minimal, link("captures.parquet")),
     FileCase("I113", "the directory is not called NAME.wsformat", minimal, lambda root: None),
     FileCase("W114", "the file of captures is called c.parquet", minimal, renamed),
-    FileCase("E201", "the manifest ends in the middle", minimal, lambda root: (root / MANIFEST).write_text((root / MANIFEST).read_text()[:100])),
-    FileCase("E202", "the key version occurs twice", minimal, text('"version": "0.1",', '"version": "0.1",\n "version": "0.1",')),
+    FileCase(
+        "E201",
+        "the manifest ends in the middle",
+        minimal,
+        lambda root: (root / MANIFEST).write_text((root / MANIFEST).read_text()[:100]),
+    ),
+    FileCase(
+        "E202",
+        "the key version occurs twice",
+        minimal,
+        text('"version": "0.1",', '"version": "0.1",\n "version": "0.1",'),
+    ),
     FileCase("E203", "a number of bytes beyond 64 bits", minimal, edit("tables", "captures", "bytes", value=10**30)),
     FileCase("E204", "writer has no name", minimal, edit("writer", value={"version": "1"})),
     FileCase("E205", "version '0.1-dev' is not MAJOR.MINOR", minimal, edit("version", value="0.1-dev")),
     FileCase("E206", "major version 99", minimal, edit("version", value="99.0")),
     FileCase("W207", "minor version 999", minimal, edit("version", value="0.999")),
-    FileCase("E208", "a table file outside the bundle", minimal, lambda root: edit("tables", "acme__heat", value={**read(root)["tables"]["captures"], "file": "../captures.parquet"})(root)),
+    FileCase(
+        "E208",
+        "a table file outside the bundle",
+        minimal,
+        lambda root: edit(
+            "tables", "acme__heat", value={**read(root)["tables"]["captures"], "file": "../captures.parquet"}
+        )(root),
+    ),
     FileCase("E209", "no table captures", minimal, no_captures),
     FileCase("E210", "a table 'heat' that the standard does not have", minimal, new_table("heat", heat())),
     FileCase("W213", "a manifest key 'colour' that the standard does not have", minimal, edit("colour", value="blue")),
     FileCase("E214", "a bundle of version 0.0 with a table that came with 0.1", minimal, old_version),
-    FileCase("E301", "captures has no column label", minimal, rewrite("captures", lambda rows: rows.drop_columns(["label"]))),
+    FileCase(
+        "E301", "captures has no column label", minimal, rewrite("captures", lambda rows: rows.drop_columns(["label"]))
+    ),
     FileCase("E302", "sm_count is unsigned", minimal, rewrite("captures", swap("sm_count", pa.uint32(), [132]))),
     FileCase("E303", "sm_count is null", minimal, rewrite("captures", with_nulls)),
     FileCase("W304", "sm_count is stored as INT64", minimal, rewrite("captures", swap("sm_count", pa.int64()))),
     FileCase("E305", "sm_count is text", minimal, rewrite("captures", swap("sm_count", pa.string()))),
     FileCase("W306", "capture_id is the last column", minimal, rewrite("captures", reordered)),
-    FileCase("E307", "an extension column 'acme__Heat' with a capital letter", minimal, lambda root: (
-        rewrite("captures", append("acme__Heat", 1.5))(root), edit("extensions", value=[extension(columns=["captures.acme__Heat"])])(root))),
-    FileCase("E308", "a column 'heat' that the standard does not have", minimal, rewrite("captures", append("heat", 1.5))),
+    FileCase(
+        "E307",
+        "an extension column 'acme__Heat' with a capital letter",
+        minimal,
+        lambda root: (
+            rewrite("captures", append("acme__Heat", 1.5))(root),
+            edit("extensions", value=[extension(columns=["captures.acme__Heat"])])(root),
+        ),
+    ),
+    FileCase(
+        "E308", "a column 'heat' that the standard does not have", minimal, rewrite("captures", append("heat", 1.5))
+    ),
     FileCase("E309", "two columns 'label'", minimal, rewrite("captures", twice)),
-    FileCase("E310", "sm_count 2^40 in a column widened to INT64", minimal, rewrite("captures", swap("sm_count", pa.int64(), [2**40]))),
-    FileCase("W801", "stamps in the order of time over both lanes", ring, rewrite("events", lambda rows: rows.sort_by("t"))),
+    FileCase(
+        "E310",
+        "sm_count 2^40 in a column widened to INT64",
+        minimal,
+        rewrite("captures", swap("sm_count", pa.int64(), [2**40])),
+    ),
+    FileCase(
+        "W801", "stamps in the order of time over both lanes", ring, rewrite("events", lambda rows: rows.sort_by("t"))
+    ),
     FileCase("W802", "several row groups of four rows", ring, rewrite("events", row_group_size=4)),
     FileCase("E803", "DELTA_BINARY_PACKED INT64 in v2 data pages", ring, delta_v2),
     FileCase("W804", "ARROW:schema in the footer", minimal, rewrite("captures", store_schema=True)),
-    FileCase("W805", "a bloom filter", minimal, rewrite("captures", bloom_filter_options={"capture_id": {"ndv": 1, "fpp": 0.1}})),
-    FileCase("W806", "compressed with SNAPPY", minimal, rewrite("captures", compression="snappy", compression_level=None)),
-    FileCase("W807", "t with a dictionary", ring, rewrite("events", use_dictionary=["t"], column_encoding={"iteration": "DELTA_BINARY_PACKED"})),
+    FileCase(
+        "W805",
+        "a bloom filter",
+        minimal,
+        rewrite("captures", bloom_filter_options={"capture_id": {"ndv": 1, "fpp": 0.1}}),
+    ),
+    FileCase(
+        "W806", "compressed with SNAPPY", minimal, rewrite("captures", compression="snappy", compression_level=None)
+    ),
+    FileCase(
+        "W807",
+        "t with a dictionary",
+        ring,
+        rewrite("events", use_dictionary=["t"], column_encoding={"iteration": "DELTA_BINARY_PACKED"}),
+    ),
     FileCase("W808", "a page index for one row", minimal, rewrite("captures", write_page_index=True)),
     FileCase("W809", "Parquet field ids", minimal, rewrite("captures", field_ids)),
     FileCase("W901", "an extension table that no extension declares", minimal, new_table("acme__heat", heat())),
-    FileCase("E902", "an extension that must be understood and that nobody knows", minimal, new_table("acme__heat", heat(), extensions=[extension(tables=["acme__heat"], must_understand=True)])),
-    FileCase("E903", "an extension of vendor acme with a table of vendor other", minimal, new_table("other__heat", heat(), extensions=[extension(tables=["other__heat"])])),
-    FileCase("W904", "an extension declares a table that is not there", minimal, edit("extensions", value=[extension(tables=["acme__heat"])])),
-    FileCase("E905", "an extension table without capture_id", minimal, new_table("acme__heat", heat().drop_columns(["capture_id"]), extensions=[extension(tables=["acme__heat"])])),
-    FileCase("E906", "two extensions of one name", minimal, new_table("acme__heat", heat(), extensions=[extension(tables=["acme__heat"]), extension(version="2")])),
+    FileCase(
+        "E902",
+        "an extension that must be understood and that nobody knows",
+        minimal,
+        new_table("acme__heat", heat(), extensions=[extension(tables=["acme__heat"], must_understand=True)]),
+    ),
+    FileCase(
+        "E903",
+        "an extension of vendor acme with a table of vendor other",
+        minimal,
+        new_table("other__heat", heat(), extensions=[extension(tables=["other__heat"])]),
+    ),
+    FileCase(
+        "W904",
+        "an extension declares a table that is not there",
+        minimal,
+        edit("extensions", value=[extension(tables=["acme__heat"])]),
+    ),
+    FileCase(
+        "E905",
+        "an extension table without capture_id",
+        minimal,
+        new_table("acme__heat", heat().drop_columns(["capture_id"]), extensions=[extension(tables=["acme__heat"])]),
+    ),
+    FileCase(
+        "E906",
+        "two extensions of one name",
+        minimal,
+        new_table("acme__heat", heat(), extensions=[extension(tables=["acme__heat"]), extension(version="2")]),
+    ),
 )
