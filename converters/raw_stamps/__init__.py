@@ -101,11 +101,13 @@ def _head(path: Path) -> bytes:
 
 def _raw_spec(asked: given.Given, loaded: Sequence[buffers.Buffers], paths: Sequence[Path]) -> tuple[Any, str]:
     """The role spec as JSON values and what to call it: the option, else what the first file carries."""
-    if asked.spec is not None:
-        return asked.spec, str(asked.spec_path or "role spec")
-    for part, path in zip(loaded, paths, strict=True):
-        if part.spec is not None:
-            return part.spec, f"{path}: role spec"
+    found = [(asked.spec, str(asked.spec_path or "role spec"))]
+    found += [(part.spec, f"{path}: role spec") for part, path in zip(loaded, paths, strict=True)]
+    for spec, name in found:
+        if spec is not None and not isinstance(spec, dict):
+            raise MalformedInput(f"{name}: no role spec: a JSON object is needed")
+        if spec is not None:
+            return spec, name
     raise BadRequest(
         f"{paths[0]}: no role spec, so nobody knows what its slots mean",
         "Give --spec FILE: our role spec, or the JSON with roles, role_id, active, stall, deps.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +106,7 @@ def _load_numpy(path: Path, kind: str, how: str) -> Buffers:
     try:
         if kind == "npy":
             return Buffers(_open_npy(path), None, None, "npy", how)
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             name = next((n for n in BUFFER_NAMES if n in archive.files), "")
             if not name:
                 raise MalformedInput(
@@ -222,16 +221,16 @@ def _load_safetensors(path: Path, head: bytes, how: str) -> Buffers:
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise MalformedInput(f"{where}: not an object of texts")
     spec = metadata.get("spec", metadata.get("rolespec"))
-    layout = _as_layout(_layout_text(metadata.get("layout")), where)
+    layout = _as_layout(_layout_text(metadata.get("layout"), where), where)
     data = SlotFile(path, word, 8 + length + begin, tuple(shape))
     return Buffers(data, layout, parse_json(spec, f"{where}: spec") if spec else None, "safetensors", how)
 
 
-def _layout_text(value: str | None) -> Any:
+def _layout_text(value: str | None, where: str) -> Any:
     """The layout of a metadata text: ``3,16,64`` or JSON."""
     if value is None or not value.strip().startswith(("{", "[")):
         return value
-    return json.loads(value) if value.strip() else None
+    return parse_json(value, f"{where}: layout")
 
 
 def split(data: Array | SlotFile, layout: Layout, path: Path) -> list[Array | SlotFile]:
