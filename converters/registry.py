@@ -28,7 +28,7 @@ from wsformat.errors import BadRequest, MalformedInput, UnknownFormat
 
 HEAD_BYTES = 65_536
 
-READERS: tuple[str, ...] = ("raw_stamps",)
+READERS: tuple[str, ...] = ("raw_stamps", "ncu")
 """Modules that have ``sniff`` and ``read``."""
 
 WRITERS: tuple[str, ...] = ("perfetto", "chrome")

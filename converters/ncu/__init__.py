@@ -78,7 +78,8 @@ def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress |
                 detected = "header of a table"
             sources.append({"name": path.name, "path": path, "detected_by": detected})
         kept = {k: v for k, v in options.items() if k in OPTIONS and v}
-        return build_bundle(reading, sources, hashes, kept)
+        bundle: Bundle = build_bundle(reading, sources, hashes, kept)
+        return bundle
 
 
 __all__ = ["EXTENSIONS", "LOSSES", "NAME", "OPTIONS", "TITLE", "from_values", "read", "sniff"]

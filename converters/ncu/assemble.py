@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,12 @@ import pyarrow.compute as pc
 from wsformat import provenance
 from wsformat.bundle import Bundle, Progress
 from wsformat.converters.ncu import units
-from wsformat.converters.ncu.cells import TENS, Codes, Convention, parse, shapes
+from wsformat.converters.ncu.cells import Codes, read_cells
 from wsformat.converters.ncu.decode import blocks, plain_head
 from wsformat.converters.ncu.launches import attribute_rows, launch_table
 from wsformat.converters.ncu.long import hold_back, read_long, read_summary
 from wsformat.converters.ncu.messages import MAX_MESSAGES, message_rows, refusal, split_messages
+from wsformat.converters.ncu.numbers import TENS, Convention, parse, shapes
 from wsformat.converters.ncu.parts import Reading
 from wsformat.converters.ncu.segment import Rows, segment
 from wsformat.converters.ncu.wide import read_source, read_wide, repeat_blocks, same_block
@@ -78,22 +82,24 @@ def read_file(path: Path, name: str, reading: Reading, options: Mapping[str, Any
             read_source(marked, reading)
         pages.clear()
 
-    for rows in segment(blocks(path, progress), noise, str(path)):
+    for rows, cells in _ahead(segment(blocks(path, progress), noise, str(path)), str(path)):
         head = rows.head
         if held is not None and held.head is not head:
             read_long(held, reading)
             held = None
         if head.dialect not in dialects:
             dialects.append(head.dialect)
+        if not rows.data:
+            continue
         if head.kind == "source":
             if pages and pages[-1].head is head:
-                pages[-1] = Rows(head, pages[-1].data + rows.data, pages[-1].line)
+                pages[-1] = Rows(head, pages[-1].data + rows.data, pages[-1].line, pages[-1].plain and rows.plain)
                 continue
             if pages and (pages[0].head.cells != head.cells or sum(len(p.data) for p in pages) > SOURCE_BATCH_BYTES):
                 flush_pages()
             pages.append(rows)
         elif head.kind == "wide":
-            read_wide(rows, reading, unit_row=options.get("unit_row", "") != "missing")
+            read_wide(rows, cells, reading, unit_row=options.get("unit_row", "") != "missing")
         elif head.kind == "summary":
             read_summary(rows, reading)
         elif head.kind == "plain":
@@ -101,11 +107,12 @@ def read_file(path: Path, name: str, reading: Reading, options: Mapping[str, Any
             read_long(rows, reading)
         else:
             if held is not None:
-                rows = Rows(head, held.data + rows.data, held.line)
+                rows = Rows(head, held.data + rows.data, held.line, held.plain and rows.plain)
             now, rest = hold_back(rows)
             if now is not None:
                 read_long(now, reading)
-            held = Rows(head, rest, rows.line + (now.data.count(b"\n") if now is not None else 0)) if rest else None
+            before = now.data.count(b"\n") if now is not None else 0
+            held = Rows(head, rest, rows.line + before, rows.plain) if rest else None
     if held is not None:
         read_long(held, reading)
     flush_pages()
@@ -124,6 +131,18 @@ def read_file(path: Path, name: str, reading: Reading, options: Mapping[str, Any
         reading.printed_twice += reading.repeats
     else:
         repeat_blocks(reading, reading.repeats)
+
+
+def _ahead(runs: Iterator[Rows], where: str) -> Iterator[tuple[Rows, Future[Any] | None]]:
+    """The runs, with the cells of raw pages read one step ahead in another thread, as they are most of the work."""
+    waiting: deque[tuple[Rows, Future[Any] | None]] = deque()
+    with ThreadPoolExecutor(1) as pool:
+        for rows in runs:
+            wide = rows.head.kind == "wide" and rows.data != b""
+            waiting.append((rows, pool.submit(read_cells, rows.data, rows.head, rows.line, where) if wide else None))
+            if len(waiting) > 2:
+                yield waiting.popleft()
+        yield from waiting
 
 
 def renumbering(reading: Reading) -> Codes | None:
@@ -201,7 +220,7 @@ def build_bundle(
 def _metrics(reading: Reading, capture: str, renumber: Codes | None) -> tuple[Any, int]:
     """The table ``metrics``: in memory when it is small, else a stream in the order of the table."""
     parts = sorted(reading.parts, key=lambda part: part.first)
-    overlaps = any(before.last >= after.first for before, after in zip(parts, parts[1:], strict=False))
+    overlaps = any(before.last >= after.first for before, after in pairwise(parts))
     rows = sum(part.rows for part in parts)
 
     def stream() -> Iterator[pa.Table]:

@@ -65,7 +65,7 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
             raw.seek(0)
             packed = head.startswith(GZIP)
             total = path.stat().st_size
-            stream: IO[bytes] = gzip.open(raw) if packed else raw  # type: ignore[assignment]
+            stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
             if packed:
                 head = stream.read(4096)
                 stream.seek(0)

@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wsformat.converters.ncu import labels, units
-from wsformat.converters.ncu.cells import REASONS, TENS, Codes, Convention, Floats, Numbers, buffers, parse, shapes
+from wsformat.converters.ncu.cells import Codes
+from wsformat.converters.ncu.numbers import REASONS, TENS, Convention, Floats, Numbers, buffers, parse, shapes
 from wsformat.tables import tables
 
 Ints = npt.NDArray[np.int64]
+
+
 INSTANCE_LIST = r"^(?:[^()]* )?\([^()]*; [^()]*\)$|^[-+]?[0-9][0-9.,' ]* \([^()]*\)$"
 INSTANCE_CELL = r"^(?P<total>.*?) ?\((?P<items>.*)\)$"
 INSTANCE_ID = r"^(?P<id>[^:;()]+): (?P<value>.*)$"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,7 +14,7 @@ from wsformat.converters.ncu.frame import Meta
 from wsformat.converters.ncu.headers import RULE_COLUMNS, SUMMARY_VALUES, Head
 from wsformat.converters.ncu.launches import FACTS
 from wsformat.converters.ncu.parts import Reading, dense, launch_columns
-from wsformat.converters.ncu.segment import Rows
+from wsformat.converters.ncu.segment import Rows, record_starts
 
 Ints = npt.NDArray[np.int64]
 
@@ -20,23 +22,27 @@ Ints = npt.NDArray[np.int64]
 def hold_back(rows: Rows) -> tuple[Rows | None, bytes]:
     """Split off the records of the last launch: more of them may follow in the next block."""
     data = rows.data
-    begin = data.rfind(b"\n", 0, len(data) - 1) + 1
+    begin = data.rfind(b"\n", 0, len(data) - 1) + 1 if rows.plain else int(record_starts(data)[-1])
     stop = data.find(rows.head.delimiter.encode(), begin)
-    if stop < 0:
-        return rows, b""
     mark = data[begin : stop + 1]
-    while begin > 0:
-        before = data.rfind(b"\n", 0, begin - 1) + 1
+    for before in _back(data, begin) if rows.plain else reversed(record_starts(data)[:-1].tolist()):
         if not data.startswith(mark, before):
-            return Rows(rows.head, data[:begin], rows.line), data[begin:]
+            return Rows(rows.head, data[:begin], rows.line, rows.plain), data[begin:]
         begin = before
     return None, data
+
+
+def _back(data: bytes, begin: int) -> Iterator[int]:
+    """Starts of lines before ``begin``, last first."""
+    while begin > 0:
+        begin = data.rfind(b"\n", 0, begin - 1) + 1
+        yield begin
 
 
 def read_long(rows: Rows, reading: Reading) -> None:
     """Take the records of a long table."""
     head = rows.head
-    codes, texts = read_cells(rows.data, head, rows.line, reading.where)
+    codes, texts = read_cells(rows.data, head, rows.line, reading.where, plain=rows.plain)
     launch = _launch_numbers(head, codes, texts, reading)
     name = codes[:, head.at["Metric Name"]]
     is_metric = _filled(name, texts)
@@ -169,7 +175,7 @@ def _rules(
 def read_summary(rows: Rows, reading: Reading) -> None:
     """Take the records of a --print-summary table: several launches together, with least, most and mean."""
     head = rows.head
-    codes, texts = read_cells(rows.data, head, rows.line, reading.where)
+    codes, texts = read_cells(rows.data, head, rows.line, reading.where, plain=rows.plain)
     codes = codes[_filled(codes[:, head.at["Metric Name"]], texts)]
     groups, group, first = _groups(head, codes, texts)
     printed = [(label, head.at[label]) for label in SUMMARY_VALUES if label in head.at]
@@ -185,7 +191,8 @@ def read_summary(rows: Rows, reading: Reading) -> None:
         texts_of.append(codes[first, head.at["Invocations"]])
         meta_index.append(np.full(len(first), count * len(printed)))
         scope.append(np.arange(len(first)))
-    meta = Meta(*(sum((list(getattr(m, c)) for m in metas), []) for c in ("section", "label", "name", "unit")))
+    columns_of = ("section", "label", "name", "unit")
+    meta = Meta(*([text for m in metas for text in getattr(m, column)] for column in columns_of))
     entries, texts_all, scopes = np.concatenate(meta_index), np.concatenate(texts_of), np.concatenate(scope)
     keep = ~np.isin(texts_all, blank)
     entries, texts_all, scopes = entries[keep], texts_all[keep], scopes[keep]

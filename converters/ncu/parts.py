@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wsformat.converters.ncu.cells import Codes, Convention, known_numbers, parse, shapes
+from wsformat.converters.ncu.cells import Codes
 from wsformat.converters.ncu.frame import Cells, Meta, has_instances, metric_rows, split_instances
 from wsformat.converters.ncu.headers import Head
 from wsformat.converters.ncu.launches import ATTRIBUTES, FACTS, Fact, Launches
+from wsformat.converters.ncu.numbers import Convention, known_numbers, parse, shapes
 from wsformat.converters.ncu.spill import Spill
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from wsformat import manifest
 from wsformat.bundle import Bundle
-from wsformat.converters.ncu.cells import Convention
 from wsformat.converters.ncu.frame import Meta
 from wsformat.converters.ncu.labels import METRIC_NAME
+from wsformat.converters.ncu.numbers import Convention
 from wsformat.converters.ncu.parts import Reading
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.tables import rows_to_table
@@ -98,6 +98,6 @@ def from_values(values: Mapping[str, Any], *, kernel: str = "", arch: str = "", 
     digest = hashlib.sha256(
         json.dumps([kernel, arch, device, sorted(values.items())], default=str).encode()
     ).hexdigest()
-    bundle = build_bundle(reading, [], [digest], {})
+    bundle: Bundle = build_bundle(reading, [], [digest], {})
     row = bundle.table("captures").to_pylist()[0] | {"arch": arch, "device": device, "label": kernel}
     return bundle.with_tables({"captures": rows_to_table("captures", [row])})

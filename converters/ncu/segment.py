@@ -27,17 +27,19 @@ class Rows:
         head: the table.
         data: the records' bytes.
         line: line number of the first one, from 1.
+        plain: every record is one line.
     """
 
     head: Head
     data: bytes
     line: int
+    plain: bool = True
 
 
 def segment(blocks: Iterator[bytes], noise: Noise, where: str) -> Iterator[Rows]:
     """Cut blocks of lines into runs of records; the rest goes to ``noise``.
 
-    Rows may go on after a message: only a new header ends a table.
+    Rows may go on after a message: only a new header ends a table. A new table begins with an empty run.
 
     Raises:
         MalformedInput: a quoted cell is never closed.
@@ -54,12 +56,12 @@ def segment(blocks: Iterator[bytes], noise: Noise, where: str) -> Iterator[Rows]
         stops = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
         while pos < len(data):
             if head is not None:
-                end, open_quote = run_end(data, pos, stops, head)
+                end, open_quote, simple = run_end(data, pos, stops, head)
                 if open_quote >= 0:
                     carry = data[open_quote:]
                     data = data[:open_quote]
                 if end > pos:
-                    yield Rows(head, data[pos:end], line)
+                    yield Rows(head, data[pos:end], line, simple)
                     line += data.count(b"\n", pos, end)
                     pos = end
                     continue
@@ -80,6 +82,7 @@ def segment(blocks: Iterator[bytes], noise: Noise, where: str) -> Iterator[Rows]
                 found.line, found.number = line, tables
                 found.preamble = preamble or {}
                 head, preamble, tables = found, None, tables + 1
+                yield Rows(head, b"", line)
             elif (pair := _preamble(text)) is not None:
                 head = None
                 preamble = {pair[0]: pair[1]} if pair[0] == "Kernel Name" else {**(preamble or {}), pair[0]: pair[1]}
@@ -104,36 +107,55 @@ def _preamble(text: bytes) -> tuple[str, str] | None:
     return (cells[0], cells[1]) if len(cells) == 2 and cells[0] not in SOURCE_KEYS else None
 
 
-def run_end(data: bytes, pos: int, stops: Ints, head: Head) -> tuple[int, int]:
-    """End of the run of records that begins at ``pos``, and where an unclosed record at the block's end begins (or -1).
+def run_end(data: bytes, pos: int, stops: Ints, head: Head) -> tuple[int, int, bool]:
+    """End of the run of records that begins at ``pos``, where an unclosed record at the block's end begins (or -1),
+    and whether every record is one line.
 
-    A record begins with a quoted number or an empty cell, in an unquoted table with a digit or a delimiter;
-    a line inside a quoted cell belongs to its record. ``stops`` are the places of all newlines of ``data``.
+    A record begins with a quoted number (that of a unit row with an empty cell), in an unquoted table with a digit or
+    a delimiter. A line inside a quoted cell never does: a quote in a cell is doubled. It belongs to its record.
+
+    Args:
+        data: whole lines.
+        pos: start of a line.
+        stops: places of all newlines.
+        head: the table.
     """
     a = np.frombuffer(data, np.uint8)
     newlines = stops[np.searchsorted(stops, pos) :]
     newlines = newlines[newlines < len(data)]
     starts = np.concatenate(([pos], newlines[:-1] + 1))
-    first = 0
-    while True:
-        stop = _first_other(a, starts, first, head)
-        begin = _open_record(data, starts, newlines, stop)
-        if begin < 0:
-            return (int(starts[stop]) if stop < len(starts) else len(data)), -1
-        # A record goes on over the end of its line: look for the line that closes it.
-        close = stop
-        while close < len(starts) and data.count(b'"', int(starts[begin]), int(newlines[close]) + 1) % 2:
-            close += 1
-        if close >= len(starts):
-            return int(starts[begin]), int(starts[begin])
-        first = close + 1
-        if first >= len(starts):
-            return len(data), -1
+    stop = _first_other(a, starts, head)
+    if stop == 0 or data.count(b'"', int(starts[stop - 1]), int(newlines[stop - 1])) % 2 == 0:
+        return (int(starts[stop]) if stop < len(starts) else len(data)), -1, True
+    # Some record goes on over the end of its line: count quotes from the start of the run.
+    quotes, inside = _inside(a[pos:], starts - pos)
+    other = np.flatnonzero(~inside & ~_begins_record(a, starts, head))
+    if len(other):
+        return int(starts[other[0]]), -1, False
+    if np.sum(quotes) % 2 == 0:
+        return len(data), -1, False
+    begin = int(starts[np.flatnonzero(~inside)[-1]])
+    return begin, begin, False
 
 
-def _first_other(a: npt.NDArray[np.uint8], starts: Ints, first: int, head: Head) -> int:
-    """The first line from ``first`` that begins no record; looks further and further ahead, as most runs are short."""
-    ahead = 1024
+def _inside(a: npt.NDArray[np.uint8], starts: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Quotes in each line, and which lines begin inside a quoted cell; the first line begins a record."""
+    quotes = np.add.reduceat((a == QUOTE).view(np.uint8), starts, dtype=np.int64)
+    inside: npt.NDArray[np.bool_] = np.concatenate(([0], np.cumsum(quotes)[:-1])) % 2 == 1
+    return quotes, inside
+
+
+def record_starts(data: bytes) -> Ints:
+    """Where each record of a run begins."""
+    a = np.frombuffer(data, np.uint8)
+    starts = np.concatenate(([0], np.flatnonzero(a == 10)[:-1] + 1))
+    found: Ints = starts[~_inside(a, starts)[1]]
+    return found
+
+
+def _first_other(a: npt.NDArray[np.uint8], starts: Ints, head: Head) -> int:
+    """The first line that begins no record; looks further and further ahead, as many runs are short."""
+    first, ahead = 0, 1024
     while first < len(starts):
         other = np.flatnonzero(~_begins_record(a, starts[first : first + ahead], head))
         if len(other):
@@ -143,21 +165,19 @@ def _first_other(a: npt.NDArray[np.uint8], starts: Ints, first: int, head: Head)
     return len(starts)
 
 
-def _open_record(data: bytes, starts: Ints, newlines: Ints, stop: int) -> int:
-    """Line number of the record before ``stop`` when its quotes are not closed there, else -1."""
-    if stop == 0:
-        return -1
-    begin = stop - 1
-    return begin if data.count(b'"', int(starts[begin]), int(newlines[begin])) % 2 else -1
-
-
 def _begins_record(a: npt.NDArray[np.uint8], starts: Ints, head: Head) -> npt.NDArray[np.bool_]:
     first = a[starts]
     second = a[np.minimum(starts + 1, len(a) - 1)]
-    if head.kind in ("plain", "summary"):
-        blank = (first == 10) | (first == ord("="))
-        return ~blank if head.kind == "plain" else (first == QUOTE) | IS_DIGIT[first]
-    quoted: npt.NDArray[np.bool_] = (first == QUOTE) & (IS_DIGIT[second] | (second == QUOTE))
-    if head.quoted:
-        return quoted
-    return quoted | IS_DIGIT[first] | (first == ord(head.delimiter))
+    mask: npt.NDArray[np.bool_]
+    if head.kind == "plain":
+        mask = (first != 10) & (first != ord("="))
+    elif head.kind == "summary":
+        mask = (first == QUOTE) | IS_DIGIT[first]
+    else:
+        mask = (first == QUOTE) & IS_DIGIT[second]
+        if head.kind == "wide":
+            third = a[np.minimum(starts + 2, len(a) - 1)]
+            mask |= (first == QUOTE) & (second == QUOTE) & (third == ord(head.delimiter))
+        if not head.quoted:
+            mask |= IS_DIGIT[first] | (first == ord(head.delimiter))
+    return mask

@@ -45,6 +45,9 @@ def base_unit(unit: str, extra: Mapping[str, tuple[str, int]], where: str) -> tu
         return extra[unit]
     if unit == "":
         return "", 0
+    if unit in table()["overrides"]:
+        base, power = table()["overrides"][unit]
+        return base, power
     above, slash, below = unit.partition("/")
     try:
         if not slash:

@@ -20,14 +20,14 @@ from wsformat.converters.ncu.segment import Rows
 from wsformat.errors import MalformedInput
 
 
-def read_wide(rows: Rows, reading: Reading, *, unit_row: bool) -> None:
-    """Take the records of a raw page.
+def read_wide(rows: Rows, cells: Any, reading: Reading, *, unit_row: bool) -> None:
+    """Take the records of a raw page, whose cells are being read already (a future).
 
     Raises:
         MalformedInput: the row of units under the header is missing.
     """
     head = rows.head
-    codes, texts = read_cells(rows.data, head, rows.line, reading.where)
+    codes, texts = cells.result()
     if "units" not in head.state:
         codes = _take_units(head, codes, texts, reading, unit_row)
     if len(codes) == 0:
@@ -106,8 +106,9 @@ def read_source(pages: Sequence[tuple[Rows, bool]], reading: Reading) -> None:
     fresh = [page for page, again in pages if not again]
     if not fresh:
         return
-    codes, texts = read_cells(b"".join(page.data for page in fresh), head, fresh[0].line, reading.where)
-    key_column = head.at["Address"] if "Address" in head.at else 0
+    data = b"".join(page.data for page in fresh)
+    codes, texts = read_cells(data, head, fresh[0].line, reading.where, plain=all(page.plain for page in fresh))
+    key_column = head.at.get("Address", 0)
     scope = "instruction" if "Address" in head.at else "line"
     columns = sorted((i for i, c in enumerate(head.cells) if i != key_column and c), key=lambda i: (head.cells[i], i))
     names = [head.cells[i] for i in columns]
