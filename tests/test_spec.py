@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 import spec_example
 
+from wsformat import rolespec
 from wsformat.critical_path import critical_path
 from wsformat.derive import views
 from wsformat.digests import ColumnDigest, add_table
@@ -266,3 +267,12 @@ def test_the_capture_id_of_the_example(text: str) -> None:
 def test_the_text_behind_a_capture_id_is_written_as_the_document_says(value: object, written: str) -> None:
     text = '[[],{"a":[],"b":' + written + "},{}]"
     assert capture_id([], {"b": value, "a": []}, {}) == hashlib.sha256(text.encode("ascii")).hexdigest()[:26]
+
+
+def test_the_role_spec_in_the_documentation_is_one(root: Path) -> None:
+    text = (root / "docs" / "rolespec.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```json rolespec\n(.*?)\n```", text, re.DOTALL)
+    assert len(examples) == 1
+    spec = rolespec.parse(json.loads(examples[0]), "docs/rolespec.md")
+    assert [row["iteration_lag"] for row in spec.dependencies] == [0, 4]
+    assert [row["iteration_event"] for row in spec.roles] == ["wait_enter", "wait_enter"]
