@@ -1,0 +1,59 @@
+"""What the README says works: its commands exist, its Python runs, its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from wsformat.cli.main import app
+from wsformat.samples import path as sample
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the README names."""
+    (tmp_path / "prof.i32").write_bytes(sample("balanced_r0.i32").read_bytes())
+    (tmp_path / "prof.meta").write_bytes(sample("balanced_r0.meta").read_bytes())
+    (tmp_path / "roles.json").write_bytes(sample("gemm_roles.json").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_commands_and_python_of_the_readme_run(here: Path) -> None:
+    _, commands = blocks("sh")
+    for line in commands.strip().splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "wsformat"
+        result = CliRunner().invoke(app, words[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+    for name in ("gemm.wsformat", "timeline.html", "trace.pftrace"):
+        assert (here / name).exists()
+    (code,) = blocks("python")
+    exec(compile(code, "README.md", "exec"), {})
+
+
+@pytest.mark.sources
+def test_links_lead_to_files() -> None:
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", TEXT) if not link.startswith("http")]
+    assert links
+    assert [link for link in links if not (ROOT / link.split("#")[0]).exists()] == []
+
+
+@pytest.mark.sources
+def test_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make (\w+)", TEXT):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
