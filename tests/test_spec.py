@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 import spec_example
+from jsonschema import Draft202012Validator
 
 from wsformat import rolespec
 from wsformat.critical_path import critical_path
@@ -276,3 +277,11 @@ def test_the_role_spec_in_the_documentation_is_one(root: Path) -> None:
     spec = rolespec.parse(json.loads(examples[0]), "docs/rolespec.md")
     assert [row["iteration_lag"] for row in spec.dependencies] == [0, 4]
     assert [row["iteration_event"] for row in spec.roles] == ["wait_enter", "wait_enter"]
+
+
+def test_the_extension_in_the_documentation_is_valid(root: Path) -> None:
+    text = (root / "docs" / "extensions.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```json\n(.*?)\n```", text, re.DOTALL)
+    assert len(examples) == 1
+    schema = json.loads((root / "schema" / "generated" / "manifest.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator({**schema["$defs"]["extension"], "$defs": schema["$defs"]}).validate(json.loads(examples[0]))
