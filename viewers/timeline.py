@@ -233,7 +233,7 @@ def _subtitle(selection: Selection, content: Content) -> list[str]:
         where.append(f"iterations {window.iterations[0]} to {window.iterations[1] - 1}{of}")
     elif (window.start, window.end) != (window.first, window.last):
         unit = "ns" if selection.axis.unit == "ns" else f"{selection.axis.unit}s"
-        where.append(f"{window.start:,} to {window.end:,} of {window.first:,} to {window.last:,} {unit}")
+        where.append(f"{unit} {window.start:,} to {window.end:,} (recorded: {window.first:,} to {window.last:,})")
     else:
         where.append("everything recorded")
     return [" · ".join(part for part in facts if part), " · ".join(where)]

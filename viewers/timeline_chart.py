@@ -79,29 +79,36 @@ def chart(
     if selection.axis.ns_per_tick is not None:
         layers.insert(1, draw.layer("ns_axis", [{"x": content.window.start, "y": 0}], "rule", "x",
                                     axis=draw.top(selection), opacity=0))  # fmt: skip
-    plot = (
-        alt.layer(*layers)
-        .resolve_axis(x="independent")
-        .resolve_scale(x="shared", y="shared")
-        .properties(width=layout.width, height=layout.height, name="timeline")
+    below = legend(draw.data, alt, selection, content, layout, colours)
+    # All at once: every method of a chart copies all of its layers.
+    plot = alt.layer(
+        *[layer for layer in layers if draw.datasets[layer.name]],
+        resolve=alt.Resolve(axis=alt.AxisResolveMap(x="independent")),
+        name="timeline",
+        width=layout.width,
+        height=layout.height,
     )
-    below = legend(alt, selection, content, layout, colours)
-    return (
-        alt.vconcat(plot, below, spacing=14)
-        .properties(
-            title=alt.Title(text=title, subtitle=subtitle, anchor="start", fontSize=layout.font + 3, offset=12,
-                            subtitleFontSize=layout.font - 0.5, subtitleColor=ink["quiet"], subtitlePadding=4,
-                            color=ink["ink"]),
-            description=description,
-            padding=10,
-        )
-        .configure(background=ink["paper"], font=FONTS)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=layout.font - 1, titleFontSize=layout.font - 0.5, titleFontWeight="normal",
-                        labelColor=ink["ink"], titleColor=ink["ink"], tickColor=ink["quiet"],
-                        domainColor=ink["quiet"], gridColor=ink["rule"], gridDash=[1, 3])
-        .configure_concat(spacing=14)
+    whole = alt.vconcat(
+        plot,
+        below,
+        spacing=14,
+        title=alt.Title(text=title, subtitle=subtitle, anchor="start", fontSize=layout.font + 3, offset=12,
+                        subtitleFontSize=layout.font - 0.5, subtitleColor=ink["quiet"], subtitlePadding=4,
+                        color=ink["ink"]),
+        description=description,
+        padding=10,
+        config=alt.Config(
+            background=ink["paper"],
+            font=FONTS,
+            view=alt.ViewConfig(stroke=None),
+            axis=alt.AxisConfig(labelFontSize=layout.font - 1, titleFontSize=layout.font - 0.5,
+                                titleFontWeight="normal", labelColor=ink["ink"], titleColor=ink["ink"],
+                                tickColor=ink["quiet"], domainColor=ink["quiet"], gridColor=ink["rule"],
+                                gridDash=[1, 3]),
+        ),
     )  # fmt: skip
+    whole.datasets = {name: marks for name, marks in draw.datasets.items() if marks}
+    return whole
 
 
 def zoomable(spec: dict[str, Any]) -> dict[str, Any]:
@@ -121,8 +128,15 @@ class _Draw:
     def __init__(self, alt: Any, content: Content, layout: Layout) -> None:
         self.alt = alt
         self.layout = layout
+        # By name, so that Altair does not copy every mark each time that layers are put together.
+        self.datasets: dict[str, Marks] = {}
         self.x_scale = alt.Scale(domain=[content.window.start, content.window.end], nice=False, zero=False)
         self.y_scale = alt.Scale(domain=[layout.height, 0], nice=False, zero=False)
+
+    def data(self, name: str, marks: Marks) -> Any:
+        """The marks as a named data set of the picture."""
+        self.datasets[name] = marks
+        return self.alt.NamedData(name=name)
 
     def layer(
         self, name: str, marks: Marks, kind: str, x: str | None, tooltip: list[str] | None = None, axis: Any = None,
@@ -153,7 +167,7 @@ class _Draw:
             encoding["text"] = "text:N"
         if tooltip:
             encoding["tooltip"] = [alt.Tooltip(f"{field}:N") for field in tooltip]
-        made = alt.Chart(alt.InlineData(values=marks), name=name)
+        made = alt.Chart(self.data(name, marks), name=name)
         return getattr(made, f"mark_{kind}")(clip=clip, aria=False, **style).encode(**encoding)
 
     def lines(self, name: str, marks: Marks, *, styled: bool = False, **style: Any) -> Any:
@@ -170,7 +184,7 @@ class _Draw:
             encoding["strokeWidth"] = alt.StrokeWidth("wide:Q", scale=None, legend=None)
             encoding["strokeDash"] = alt.StrokeDash("dash:N", scale=alt.Scale(domain=["solid", "dashed"],
                                                     range=[[1, 0], [3, 2]]), legend=None)  # fmt: skip
-        made = alt.Chart(alt.InlineData(values=marks), name=name)
+        made = alt.Chart(self.data(name, marks), name=name)
         return made.mark_line(clip=True, aria=False, interpolate="linear", strokeJoin="round", **style).encode(
             **encoding
         )
@@ -235,7 +249,7 @@ class _Draw:
     def _text(self, name: str, marks: Marks, x: float, style: dict[str, Any]) -> Any:
         alt = self.alt
         return (
-            alt.Chart(alt.InlineData(values=marks), name=name)
+            alt.Chart(self.data(name, marks), name=name)
             .mark_text(aria=False, clip=False, baseline="middle", **style)
             .encode(x=alt.value(x), y=alt.Y("y:Q", scale=self.y_scale, axis=None), text="text:N")
         )

@@ -228,7 +228,7 @@ def _iteration_extent(connection: duckdb.DuckDBPyConnection, first: int, end: in
     return None if found["a"] is None else (int(found["a"]), int(found["b"]))
 
 
-_TIMES = "SELECT x0 AS x, x1 FROM drawn_span UNION ALL SELECT x, x AS x1 FROM drawn_point"
+_TIMES = f"SELECT x0 AS x, x1 FROM drawn_span UNION ALL SELECT x, x AS x1 FROM ({_MARKERS})"
 
 
 def _shortened(connection: duckdb.DuckDBPyConnection, window: Window, unit: str, notes: list[str]) -> Window:

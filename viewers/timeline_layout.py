@@ -184,14 +184,13 @@ def colours(connection_rows: list[dict[str, Any]], spans: list[dict[str, Any]]) 
     return found
 
 
-SHADES = (("#000000", 0.0), ("#000000", 0.45), ("#ffffff", 0.3), ("#000000", 0.25), ("#ffffff", 0.15))
+SHADES = (0.0, 0.45, 0.25, 0.6)
 
 
 def shade(colour: str, step: int) -> str:
-    """The colour itself for step 0, then darker and lighter ones that stay clear of the stall grey."""
-    towards, share = SHADES[step % len(SHADES)]
-    pairs = zip(bytes.fromhex(colour[1:]), bytes.fromhex(towards[1:]), strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+    """The colour itself for step 0, then darker ones: lighter ones would come near the stall grey."""
+    dark = SHADES[step % len(SHADES)]
+    return "#" + "".join(f"{round(part * (1 - dark)):02x}" for part in bytes.fromhex(colour[1:]))
 
 
 def luminance(colour: str) -> float:

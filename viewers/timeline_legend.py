@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wsformat.viewers.render import STALL
@@ -85,9 +86,20 @@ def _arrow_entries(content: Content) -> list[tuple[str, list[str], str]]:
 
 
 def legend(
-    alt: Any, selection: Selection, content: Content, layout: Layout, colours: dict[tuple[str, str], str]
+    data: Callable[[str, list[dict[str, Any]]], Any],
+    alt: Any,
+    selection: Selection,
+    content: Content,
+    layout: Layout,
+    colours: dict[tuple[str, str], str],
 ) -> Any:
-    """The legend as a chart of its own, in pixels."""
+    """The legend as a chart of its own, in pixels.
+
+    Args:
+        data: names a data set of the picture.
+        alt: the package altair.
+        selection, content, layout, colours: what is drawn, where, in which colours.
+    """
     ink = palette()
     font = layout.font - 1
     columns = 2 if layout.total >= 620 else 1
@@ -116,12 +128,12 @@ def legend(
     y_axis = alt.Y("y:Q", scale=alt.Scale(domain=[bottom, 0], nice=False, zero=False), axis=None)
 
     def marks(name: str, rows: list[dict[str, Any]]) -> Any:
-        return alt.Chart(alt.InlineData(values=rows), name=f"legend_{name}")
+        return alt.Chart(data(f"legend_{name}", rows), name=f"legend_{name}")
 
     fill = alt.Fill("fill:N", scale=None, legend=None)
     stroke = alt.Stroke("stroke:N", scale=None, legend=None)
     plain = {"aria": False, "clip": False}
-    # Dashes cannot be data here without a scale of their own; there are four kinds.
+    # Dashes cannot be data without a scale of their own.
     dashed = [
         marks(f"line_{style}", [row for row in lines if row["dash"] == style])
         .mark_rule(**plain, strokeDash=dash)
@@ -129,12 +141,14 @@ def legend(
             x=x_axis, x2="x1", y=y_axis, stroke=stroke, strokeWidth=alt.StrokeWidth("wide:Q", scale=None, legend=None)
         )
         for style, dash in (("solid", [1, 0]), ("dashed", [3, 2]), ("notch", [3, 3]))
+        if any(row["dash"] == style for row in lines)
     ]
     shapes = [
         marks(f"point_{shape}", [row for row in points if row["shape"] == shape])
         .mark_point(**plain, filled=True, opacity=1, shape=shape, size=size, angle=angle)
         .encode(x=x_axis, y=y_axis, fill=fill)
         for shape, size, angle in (("diamond", 22, 0), ("cross", 55, 45), ("triangle-right", 34, 0))
+        if any(row["shape"] == shape for row in points)
     ]
     layers = [
         marks("box", boxes)
@@ -146,7 +160,7 @@ def legend(
         .mark_text(**plain, align="left", baseline="middle", fontSize=font, fill=ink["ink"])
         .encode(x=x_axis, y=y_axis, text="text:N"),
     ]
-    return alt.layer(*layers).properties(width=layout.width, height=bottom, name="legend")
+    return alt.layer(*layers, width=layout.width, height=bottom, name="legend")
 
 
 def _swatch(

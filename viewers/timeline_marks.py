@@ -163,7 +163,7 @@ def _name(
     room = (last - first) / (content.window.end - content.window.start) * layout.width
     text = clean(span["span"], 24) if span["loop"] == "once" or span["iteration"] < 0 else str(span["iteration"])
     if bar.height >= 14 and room >= len(text) * (layout.font - 2) * 0.6 + 5:
-        ink = palette()["paper"] if luminance(fill) < 0.3 else palette()["ink"]
+        ink = palette()["paper"] if luminance(fill) < 0.18 else palette()["ink"]
         layers["names"].append(
             {
                 "x": (first + last) / 2,
