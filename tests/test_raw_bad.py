@@ -66,9 +66,11 @@ def test_wrong_layout(tmp_path: Path) -> None:
     )
     for layout in ("3,16", "a,b,c", "3,0,64", "3;16;64", [3, 16], 7, f"{2**31},1,1"):
         refused([file], {"spec": GEMM, "layout": layout}, "is not three positive numbers", kind=BadRequest)
-    # Events and iterations exchanged: the numbers fit, the stamps go back in time.
+    # Events and iterations exchanged: the numbers fit, but the spec leaves most of what is written unnamed.
     spec = gemm(lambda s: s.update(layout={"roles": 3, "events": 64, "iterations": 16}))
-    refused([file], {"spec": spec}, "CTA 0, role index ")
+    bundle = registry.import_files([file], {"spec": spec})
+    notes = [n["text"] for n in bundle.table("findings").to_pylist()]
+    assert any("12 event indices of producer are written and not in the spec (4 to 15)" in n for n in notes)
 
 
 def test_shape_of_an_npy_against_the_layout(tmp_path: Path) -> None:
@@ -119,6 +121,16 @@ def test_all_zero_buffer(tmp_path: Path) -> None:
     refused([file], {"spec": GEMM}, "x.i32: every slot holds 0, so no stamp was written")
     good = put(tmp_path, "good.i32", DATA)
     refused([good, file], {"spec": GEMM}, "x.i32: every slot holds 0")
+
+
+@pytest.mark.parametrize("fill", [0xFFFFFFFF, 0xCDCDCDCD])
+def test_a_buffer_that_was_filled_with_something_else(fill: int, tmp_path: Path) -> None:
+    data = np.frombuffer(DATA, "<u4").copy()
+    data[data == 0] = fill
+    data.tofile(tmp_path / "x.i32")
+    text = refused([tmp_path / "x.i32"], {"spec": GEMM}, f"2172 of 3072 slots of the first CTA hold {fill}")
+    assert f"0x{fill:X}" in text
+    assert registry.import_files([tmp_path / "x.i32"], {"spec": GEMM, "unwritten": fill}).rows("events") == 900
 
 
 def test_directory_and_missing_file(tmp_path: Path) -> None:

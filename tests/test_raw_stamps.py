@@ -360,7 +360,7 @@ def test_stamps_that_the_spec_does_not_name_are_kept_and_named() -> None:
     assert {("consumer0", "event_5", "once"), ("role_2", "event_0", "main"), ("role_2", "event_6", "once")} <= names
     text = " ".join(n["text"] for n in bundle.table("findings").to_pylist())
     assert "Role index 2 is written and not in the spec; it is called role_2." in text
-    assert "Event index 5 of consumer0" in text
+    assert "2 event indices of consumer0 are written and not in the spec (5 to 6)" in text
 
 
 def test_a_role_that_wrote_nothing_has_a_lane(tmp_path: Path) -> None:

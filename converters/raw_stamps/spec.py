@@ -13,12 +13,16 @@ from wsformat import lags, rolespec, skillspec
 from wsformat.converters.raw_stamps.options import Given
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout, RoleSpec, Row
-from wsformat.stamp_launch import StampLaunch, last_written, sample_times
-from wsformat.stamp_times import Array
+from wsformat.stamp_launch import StampLaunch, last_written, sample_times, words
+from wsformat.stamp_times import Array, is_written
 from wsformat.tables import conform, rows_to_table
 
 Note = tuple[str, str]
 """Subject and text of a finding."""
+
+FILL_SAMPLE = 1 << 20
+FILL_LEAST = 16
+"""Fewer equal values are chance."""
 
 LAG_LAUNCHES = 16
 """Launches that lags are inferred from, of each the first block of CTAs."""
@@ -88,8 +92,26 @@ def _used(launches: Sequence[StampLaunch], layout: Layout, unwritten: int) -> Ar
                 f"{launch.source}: every slot holds {unwritten}, so no stamp was written",
                 "Check that the kernel was built with stamps and the buffer was copied after it finished.",
             )
+        _refuse_fill(launch, unwritten)
         total = np.maximum(total, mine)
     return total
+
+
+def _refuse_fill(launch: StampLaunch, unwritten: int) -> None:
+    """A value that fills an eighth of a CTA's slots or more is what they held before, no time.
+
+    Raises:
+        MalformedInput: there is such a value, and it is not ``unwritten``.
+    """
+    slots = words(launch, 0, 1).ravel()[:FILL_SAMPLE]
+    values, counts = np.unique(slots[is_written(slots, unwritten)], return_counts=True)
+    if counts.size and counts.max() >= max(FILL_LEAST, slots.size // 8):
+        value, count = int(values[counts.argmax()]), int(counts.max())
+        raise MalformedInput(
+            f"{launch.source}: {count} of {slots.size} slots of the first CTA hold {value} (0x{value:X}), which "
+            f"no clock reads so often",
+            f"If that is what an unwritten slot holds, give --unwritten {value}.",
+        )
 
 
 def _add_strays(spec: RoleSpec, used: Array, notes: list[Note]) -> RoleSpec:
@@ -97,31 +119,26 @@ def _add_strays(spec: RoleSpec, used: Array, notes: list[Note]) -> RoleSpec:
     roles, events = list(spec.roles), list(spec.events)
     by_index = {r["role_index"]: r["role"] for r in roles}
     named = {(r["role"], e["event_index"]) for r in roles for e in events if e["role"] == r["role"]}
+    strays: dict[str, list[int]] = {}
     for index, event in np.argwhere(used >= 0).tolist():
         if index not in by_index:
             name = _free_name(f"role_{index}", by_index.values())
-            roles.append(
-                {
-                    **dict.fromkeys(roles[0]),
-                    **_blank_role(roles[0]),
-                    "role": name,
-                    "role_index": index,
-                    "display_order": len(roles),
-                }
-            )
+            roles.append({**_blank_role(roles[0]), "role": name, "role_index": index, "display_order": len(roles)})
             by_index[index] = name
             notes.append(("role spec", f"Role index {index} is written and not in the spec; it is called {name}."))
         role = by_index[index]
         if (role, event) not in named:
+            strays.setdefault(role, []).append(event)
             name = _free_name(f"event_{event}", [e["event"] for e in events if e["role"] == role])
             loop = rolespec.MAIN_LOOP if used[index, event] > 0 else rolespec.ONCE
             events.append({**_blank_event(), "role": role, "event": name, "event_index": event, "loop": loop})
-            notes.append(
-                (
-                    "role spec",
-                    f"Event index {event} of {role} is written and not in the spec; it is called {name}, loop {loop}.",
-                )
-            )
+    for role, found in strays.items():
+        many = f"{len(found)} event indices of {role} are" if len(found) > 1 else f"Event index {found[0]} of {role} is"
+        range_ = f" ({found[0]} to {found[-1]})" if len(found) > 1 else ""
+        text = (
+            f"{many} written and not in the spec{range_}; called event_N, outside the loop when in iteration 0 alone."
+        )
+        notes.append(("role spec", text))
     return spec.with_rows(roles=roles, events=events)
 
 
