@@ -6,6 +6,7 @@ Declarations are made by hand here, as a kernel's author makes them: iteration l
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,8 @@ def skill_spec(runs: Sequence[Run]) -> dict[str, Any]:
         ],
         "overlap": [],
     }
+
+
+def differences(one: Sequence[Any], two: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Pairs that differ (None where one is shorter): a long list that differs takes a test runner minutes to print."""
+    return [(a, b) for a, b in zip_longest(one, two) if a != b]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulator_bundle import bundle, key
+from simulator_bundle import bundle, differences, key
 from simulator_cases import OFFSETS, PLANTED, kernels
 from simulator_kernels import Ring
 
@@ -43,9 +43,10 @@ def same_as_truth(path: pa.Table, run: Run) -> None:
     fills_the_window(path, *window(run))
     seen = [(r["role"], r["kind"], r["span"], r["iteration"], r["t0"], r["t1"]) for r in path.to_pylist()]
     truth = simulator.critical_path(run)
-    assert seen == [(s.role, s.kind, s.span, s.iteration, s.t0, s.t1) for s in truth]
+    assert differences(seen, [(s.role, s.kind, s.span, s.iteration, s.t0, s.t1) for s in truth])[:2] == []
     # Lanes of a bundle are numbered launch by launch, CTA by CTA, warp by warp.
-    assert [lane % len(run.lanes) for lane in path["lane"].to_pylist()] == [s.warp for s in truth]
+    lanes = [lane % len(run.lanes) for lane in path["lane"].to_pylist()]
+    assert differences(lanes, [s.warp for s in truth])[:2] == []
 
 
 @pytest.mark.parametrize("name", PLANTED)
