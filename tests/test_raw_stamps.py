@@ -287,7 +287,7 @@ def test_perturbation_by_slope() -> None:
 
 
 def test_an_experiment_can_be_named() -> None:
-    bundle = imported("balanced_r0.i32", experiment="e1", clean=f"{samples.path('one_2048_clean.metas')}=32")
+    bundle = imported("balanced_r0.i32", experiment="e1", clean=f"{samples.path('one_2048_clean.metas')}:32")
     assert set(bundle.table("captures").column("experiment").to_pylist()) == {"e1"}
 
 

@@ -11,11 +11,10 @@ import simulator_bundle
 from simulator_kernels import Ring
 
 from simulator import Ticks, simulate
-from wsformat import samples
+from wsformat import rolespec, samples
 from wsformat.bundle import Bundle
 from wsformat.completeness import LoopEvents, judge
 from wsformat.converters import registry
-from wsformat.rolespec import RoleSpec
 
 NAME = ("complete", "complete", "unknown", "truncated")
 
@@ -152,9 +151,18 @@ def test_without_a_later_stamp_full_slots_prove_nothing() -> None:
 
 
 def test_unknown_steps_link_nothing(tmp_path: Path) -> None:
-    spec = RoleSpec((), ())
-    assert spec.dependencies == ()
     runs = simulate(Ring(iterations=16, epilogue=Ticks(0), work=(Ticks(300),)), 1)
     slots, _ = simulator_bundle.raw(runs)
     free = simulator_bundle.skill_spec(runs) | {"deps": []}
     assert verdicts(imported(tmp_path, slots, free))["producer"] == "unknown"
+
+
+def test_a_trip_count_in_the_role_spec_counts() -> None:
+    spec = rolespec.load(samples.path("gemm_roles.json")).to_json()
+    spec["launch"]["trip_count"] = 128
+    options = {"spec": spec, "meta": samples.path("balanced_r0.meta")}
+    bundle = registry.import_files([samples.path("balanced_r0.i32")], options)
+    assert set(verdicts(bundle).values()) == {"truncated"}
+    assert bundle.table("launches").column("trip_count").to_pylist() == [128]
+    again = registry.import_files([samples.path("balanced_r0.i32")], options | {"trip_count": 64})
+    assert set(verdicts(again).values()) == {"complete"}

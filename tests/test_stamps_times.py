@@ -208,3 +208,19 @@ def test_without_records_every_cta_has_a_clock_of_its_own() -> None:
     assert set(domains.clocks.column("scope").to_pylist()) == {"source"}
     assert set(domains.clocks.column("step_ticks").to_pylist()) == {1}
     assert domains.anchors.num_rows == 0
+
+
+def test_stamps_of_the_device_timer_need_no_anchor() -> None:
+    spec = rolespec.load(samples.path("gemm_roles.json"))
+    spec = rolespec.parse(spec.to_json() | {"clock": {"unit": "ns", "scope": "device", "width_bits": 64}}, "x")
+    records = metas(record(6400, 10_000, 7_000, 5), record(6432, 90_000, 7_000, 6))
+    slots = np.zeros((2, 3, 16, 64), np.int64)
+    slots[:, 0, :4, :10] = 6464 + 32 * np.arange(10)
+    launch = StampLaunch(slots, records)
+    found = survey(launch, spec, Layout(3, 16, 64), 0)
+    domains = assign_clocks([launch], spec, "c" * 26, [(found.step, found.wraps.sum(axis=1))], 64)
+    (clock,) = domains.clocks.to_pylist()
+    assert (clock["scope"], clock["unit"], clock["step_ticks"], clock["sm"]) == ("device", "ns", 32, -1)
+    assert domains.clock[0].tolist() == [0, 0]
+    assert domains.sm[0].tolist() == [5, 6]
+    assert domains.anchors.num_rows == 0

@@ -76,7 +76,7 @@ def assign_clocks(
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))
     clock = rank[number]
     known = all_sm[np.sort(first)] if scope == "sm" else np.full(len(first), -1)
-    steps = _steps(launches, seen, clock, counts, len(first))
+    steps = _steps(launches, seen, clock, counts, len(first), ("g0", "g1") if scope == "device" else ("c0", "c1"))
     wrapped = np.zeros(len(first), np.int64)
     np.add.at(wrapped, clock, _joined(seen, 1, counts))
     anchored = scope == "sm" and any(k.meta is not None for k in launches)
@@ -126,8 +126,12 @@ def _steps(
     clock: Array,
     counts: Sequence[int],
     clocks: int,
+    fields: tuple[str, str],
 ) -> Array:
-    """Step of each clock: what divides every difference that its readings showed, -1 when they were too few."""
+    """Step of each clock: what divides every difference that its readings showed, -1 when they were too few.
+
+    ``fields`` are those of a record that read the clock.
+    """
     steps, readings = np.zeros(clocks, np.int64), np.zeros(clocks, np.int64)
     stamped = _joined(seen, 0, counts)
     np.gcd.at(steps, clock, stamped)
@@ -135,11 +139,12 @@ def _steps(
     with_meta = np.repeat([k.meta is not None for k in launches], counts)
     if with_meta.any():
         every = np.concatenate([k.meta for k in launches if k.meta is not None])
-        mine, c0 = clock[with_meta], every["c0"].astype(np.int64)
+        mine = clock[with_meta]
+        begin, end = (every[name].astype(np.int64) for name in fields)
         start = np.full(clocks, np.iinfo(np.int64).max)
-        np.minimum.at(start, mine, c0)
-        np.gcd.at(steps, mine, c0 - start[mine])
-        np.gcd.at(steps, mine, every["c1"].astype(np.int64) - start[mine])
+        np.minimum.at(start, mine, begin)
+        np.gcd.at(steps, mine, begin - start[mine])
+        np.gcd.at(steps, mine, end - start[mine])
         np.add.at(readings, mine, 2)
     return np.where((steps > 0) & (readings >= MIN_READINGS), steps, -1)
 

@@ -24,8 +24,8 @@ OPTIONS: dict[str, str] = {
     "trip_count": "iterations of the main loop in one CTA, when known: decides whether the slots were too few",
     "unwritten": "value of a slot that nobody wrote, by default 0",
     "allow_unwritten": "accept a spec whose spans or edges name events that the kernel never stamped",
-    "lifetimes": "FILE=TRIPS: start and end records of further stamped launches without their stamps",
-    "clean": "FILE=TRIPS: start and end records of launches without stamps, for slope and perturbation",
+    "lifetimes": "FILE:TRIPS: start and end records of further stamped launches without their stamps",
+    "clean": "FILE:TRIPS: start and end records of launches without stamps, for slope and perturbation",
     **{name: column.meaning for name, column in FACTS.items()},
 }
 
@@ -136,9 +136,12 @@ def _yes(value: Any) -> bool:
 
 
 def _with_trips(name: str, item: Any) -> tuple[Path, int]:
-    path, _, trips = item.rpartition("=") if isinstance(item, str) else (item[0], "=", item[1])
-    if not path:
-        raise BadRequest(f"{name} {item!r}: no trip count", "Give FILE=TRIPS, such as clean.metas=64.")
+    if isinstance(item, str | Path):
+        path, _, trips = str(item).rpartition(":")
+        if not path:
+            raise BadRequest(f"{name} {str(item)!r}: no trip count", "Give FILE:TRIPS, such as clean.metas:64.")
+    else:
+        path, trips = item
     count = _integer(f"{name}: trips", trips)
     if count < 1:
         raise BadRequest(f"{name} {item!r}: the loop runs at least once")

@@ -184,10 +184,19 @@ def _refuse_unwritten(spec: RoleSpec, used: Array, name: str, allowed: bool, not
 
 
 def trim(launches: Sequence[StampLaunch], spec: RoleSpec, layout: Layout) -> tuple[list[StampLaunch], Layout]:
-    """Leave out the event slots at the end that nothing names: buffers are often laid out for 16 events."""
+    """Launches as the spec says they are, without the event slots at the end that nothing names.
+
+    Buffers are often laid out for 16 events. A trip count of the spec holds for launches without one of their own.
+    """
     events = max(e["event_index"] for e in spec.events) + 1
     narrow = spec.clock.get("width_bits") == 32
-    shorter = [k if k.slots is None else replace(k, events=events, narrow=narrow) for k in launches]
+    trips = int(spec.launch.get("trip_count", -1))
+    shorter = [
+        k
+        if k.slots is None
+        else replace(k, events=events, narrow=narrow, trip_count=trips if k.trip_count < 0 else k.trip_count)
+        for k in launches
+    ]
     return shorter, replace(layout, events=events)
 
 
