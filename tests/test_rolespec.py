@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wsformat import rolespec, samples
-from wsformat.errors import MalformedInput
+from wsformat.errors import MalformedInput, UnsupportedVersion
 from wsformat.rolespec_schema import SECTIONS, dumps
 from wsformat.tables import tables
 
@@ -111,7 +111,8 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
 
 
 PROBLEMS = {
-    "version": (["wsformat_rolespec"], "9.0", "$.wsformat_rolespec: '0.1' was expected"),
+    "version": (["wsformat_rolespec"], "new", "$.wsformat_rolespec: 'new' does not match"),
+    "version number": (["wsformat_rolespec"], 0.1, "$.wsformat_rolespec: 0.1 is not of type 'string'"),
     "no roles": (["roles"], None, "'roles' is a required property"),
     "unknown key": (["rolls"], [], "'rolls'"),
     "unknown column": (["roles", 0, "colour_"], "#000000", "$.roles[0]: "),
@@ -192,3 +193,22 @@ def test_not_json(tmp_path: Path) -> None:
     file.write_text("{roles:")
     with pytest.raises(MalformedInput, match=r"spec\.json: not valid JSON"):
         rolespec.load(file)
+
+
+def test_another_major_version_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"my\.json: role spec version 1\.0, this library reads 0\.x"):
+        rolespec.parse(GOOD | {"wsformat_rolespec": "1.0"}, "my.json")
+
+
+def test_what_a_newer_minor_version_adds_is_ignored_and_listed() -> None:
+    data = copy.deepcopy(GOOD) | {"wsformat_rolespec": "0.7", "new_part": [1]}
+    data["roles"][1]["registers"] = 240
+    data["layout"]["stride"] = 3
+    spec = rolespec.parse(data, "my.json")
+    assert sorted(spec.ignored) == ["$.layout.stride", "$.new_part", "$.roles[1].registers"]
+    assert spec.roles == rolespec.parse(GOOD, "my.json").roles
+    data["roles"][1]["kind"] = 5  # what this version knows is checked as ever
+    with pytest.raises(MalformedInput, match=r"\$\.roles\[1\]\.kind: 5 is not of type 'string'"):
+        rolespec.parse(data, "my.json")
+    with pytest.raises(MalformedInput, match="new_part"):
+        rolespec.parse(data | {"wsformat_rolespec": "0.1"}, "my.json")

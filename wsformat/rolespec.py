@@ -26,7 +26,7 @@ from jsonschema import Draft202012Validator
 
 from wsformat.errors import MalformedInput
 from wsformat.manifest import parse_json, read_text
-from wsformat.rolespec_schema import ROLE_FIELDS, SECTIONS, VERSION, VERSION_KEY
+from wsformat.rolespec_schema import ROLE_FIELDS, SECTIONS, VERSION, VERSION_KEY, is_newer, known_part
 from wsformat.tables import read_schema_json, tables
 
 Row = dict[str, Any]
@@ -60,6 +60,7 @@ class RoleSpec:
             a role also has ``lane_kind`` and ``warp``.
         layout: size of the buffer, when the spec says it.
         capture, launch, clock: facts, as columns of captures, launches and clocks.
+        ignored: paths that a newer minor version of the role spec added and this library does not know.
     """
 
     roles: tuple[Row, ...]
@@ -70,6 +71,7 @@ class RoleSpec:
     capture: Mapping[str, Any] = field(default_factory=dict)
     launch: Mapping[str, Any] = field(default_factory=dict)
     clock: Mapping[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The spec as JSON values that :func:`parse` reads back to an equal spec."""
@@ -127,7 +129,11 @@ def parse(data: Any, where: str, layout: Layout | None = None) -> RoleSpec:
 
     Raises:
         MalformedInput: with every problem and its path.
+        UnsupportedVersion: another major version.
     """
+    ignored: list[str] = []
+    if is_newer(data, where):
+        data = known_part(data, ignored)
     problems, bad = _structure(data)
     spec = None
     if isinstance(data, dict):
@@ -138,7 +144,7 @@ def parse(data: Any, where: str, layout: Layout | None = None) -> RoleSpec:
         raise MalformedInput(
             f"{where}: {count}{'; '.join(problems)}", "The form is described in schema/rolespec.schema.json."
         )
-    return spec
+    return replace(spec, ignored=tuple(ignored))
 
 
 @cache
@@ -202,7 +208,7 @@ def _expand(data: Mapping[str, Any], bad: set[tuple[str, int]], given: Layout | 
             problems.append(
                 f"$.roles[{position}].iteration_event: {_unknown_event(row['role'], row['iteration_event'], known)}"
             )
-    facts = {
+    facts: dict[str, Any] = {
         name: {k: v for k, v in data.get(name, {}).items() if not k.startswith("_")}
         for name in ("capture", "launch", "clock")
         if isinstance(data.get(name, {}), dict)

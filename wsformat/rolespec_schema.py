@@ -7,12 +7,16 @@ A row of a role spec is a row of a table, so its names, types and meanings come 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from wsformat.errors import UnsupportedVersion
 from wsformat.tables import Column, tables, vocabularies
 
 VERSION = "0.1"
 VERSION_KEY = "wsformat_rolespec"
+VERSION_TEXT = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
 
 SECTIONS = {"roles": "roles", "events": "event_types", "spans": "span_types", "dependencies": "dependencies"}
 """Arrays of a role spec, and the table that each one's rows belong to."""
@@ -39,7 +43,11 @@ INT64_MAX = 2**63 - 1
 def rolespec_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a role spec."""
     properties: dict[str, Any] = {
-        VERSION_KEY: {"const": VERSION, "description": "version of the role spec"},
+        VERSION_KEY: {
+            "type": "string",
+            "pattern": rf"^{VERSION.split('.')[0]}\.(0|[1-9][0-9]*)$",
+            "description": f"version of the role spec; readers of {VERSION} ignore what a newer minor version adds",
+        },
         "layout": _layout(),
         "capture": _facts("captures", "facts about the run: columns of the table captures"),
         "launch": _facts("launches", "facts about every launch: columns of the table launches"),
@@ -64,6 +72,47 @@ def rolespec_schema() -> dict[str, Any]:
 def dumps() -> str:
     """The text of ``schema/rolespec.schema.json``."""
     return json.dumps(rolespec_schema(), indent=1) + "\n"
+
+
+def is_newer(data: Any, where: str) -> bool:
+    """Whether a role spec is of a later minor version than this library knows.
+
+    Raises:
+        UnsupportedVersion: it is of another major version.
+    """
+    version = data.get(VERSION_KEY) if isinstance(data, dict) else None
+    if not isinstance(version, str) or not VERSION_TEXT.fullmatch(version):
+        return False
+    major, minor = (int(part) for part in version.split("."))
+    our_major, our_minor = (int(part) for part in VERSION.split("."))
+    if major != our_major:
+        raise UnsupportedVersion(
+            f"{where}: role spec version {version}, this library reads {our_major}.x (up to {VERSION})",
+            "Install a newer wsformat.",
+        )
+    return minor > our_minor
+
+
+def known_part(data: Mapping[str, Any], ignored: list[str]) -> dict[str, Any]:
+    """The spec without the keys that this version does not define; their paths go to ``ignored``."""
+    schema = rolespec_schema()["properties"]
+
+    def keep(row: Any, known: Mapping[str, Any], path: str) -> Any:
+        if not isinstance(row, dict):
+            return row
+        extra = [k for k in row if k not in known and not k.startswith("_")]
+        ignored.extend(f"{path}.{key}" for key in extra)
+        return {k: v for k, v in row.items() if k not in extra}
+
+    result: dict[str, Any] = keep(data, schema, "$")
+    for name, rule in schema.items():
+        value = result.get(name)
+        if isinstance(value, list) and "items" in rule:
+            known = rule["items"]["properties"]
+            result[name] = [keep(row, known, f"$.{name}[{n}]") for n, row in enumerate(value)]
+        elif isinstance(value, dict):
+            result[name] = keep(value, rule["properties"], f"$.{name}")
+    return result
 
 
 def _layout() -> dict[str, Any]:

@@ -43,6 +43,10 @@ def resolve(
         notes += [("role spec", text) for text in unknown]
     else:
         spec = rolespec.parse(raw, name, layout)
+        if spec.ignored:
+            notes.append(
+                ("role spec", f"Of a newer version than this library knows, ignored: {', '.join(spec.ignored)}.")
+            )
     if spec.clock.get("width_bits") == 32:
         launches = [replace(k, narrow=True) for k in launches]
     used = _used(launches, layout, asked.unwritten)
