@@ -63,7 +63,7 @@ def _from_memory(name: str, data: TableLike) -> TableData:
 def _from_file(name: str, path: Path) -> TableData:
     try:
         rows = pq.read_metadata(path).num_rows
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise MalformedInput(
             f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}",
             "The file is damaged or no Parquet; restore it from where the bundle came from.",
@@ -74,7 +74,7 @@ def _from_file(name: str, path: Path) -> TableData:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=131_072):
                     yield conform(name, batch)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise MalformedInput(f"{path}: {str(error).splitlines()[0]}") from error
 
     return TableData(name, rows, batches, path)

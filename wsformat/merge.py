@@ -170,7 +170,7 @@ def _row_groups(part: TableData, low: str, high: str) -> Iterator[pa.Table]:
                 if seen is not None and seen.has_min_max and (seen.max < low or seen.min > high):
                     continue
                 yield conform(part.name, file.read_row_group(group))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise MalformedInput(f"{part.path}: {str(error).splitlines()[0]}") from error
 
 

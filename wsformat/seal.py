@@ -146,7 +146,7 @@ def _table_files(root: Path, manifest: Manifest, *, strict: bool) -> dict[str, P
 def _table(name: str, path: Path, notes: list[str]) -> TableData:
     try:
         schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise MalformedInput(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from error
     dropped = [column for column in schema.names if column.startswith(PANDAS_INDEX)]
     notes += [f"{name}: left out {column}, the row labels of pandas" for column in dropped]

@@ -7,6 +7,7 @@ write ``_from_n``, add it to ``STEPS``, and keep a golden bundle of version n fo
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 from wsformat import manifest as manifests
 from wsformat.bundle import Bundle, Progress, TableData
 from wsformat.errors import MalformedInput, UnsupportedVersion
-from wsformat.manifest import Manifest, number
+from wsformat.manifest import number
 from wsformat.tables import conform, format_version
 from wsformat.writer import write_bundle
 
@@ -148,26 +149,16 @@ def _file_batches(path: Path) -> Batches:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=131_072):
                     yield pa.Table.from_batches([batch])
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise MalformedInput(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 
     return batches
 
 
 def _bundle(raw: RawBundle) -> Bundle:
-    manifest = manifests.parse(Manifest.dumps(_as_manifest(raw.manifest)), "upgraded manifest")
+    manifest = manifests.parse(json.dumps(raw.manifest), manifests.NAME)
     data = {name: TableData(name, -1, _conforming(name, rows)) for name, rows in raw.tables.items()}
     return Bundle(data, manifest)
-
-
-def _as_manifest(data: Mapping[str, Any]) -> Manifest:
-    known = {"format", "version", "writer", "tables", "sources", "extensions"}
-    return Manifest(
-        version=data["version"],
-        sources=tuple(data.get("sources", ())),
-        extensions=tuple(data.get("extensions", ())),
-        extra={key: value for key, value in data.items() if key not in known},
-    )
 
 
 def _conforming(name: str, rows: Batches) -> Batches:

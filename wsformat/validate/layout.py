@@ -80,7 +80,11 @@ def order(subject: Subject, found: Findings) -> None:
         if file.name not in tables() or file.broken or file.path is None:
             continue
         keys = [key for key in tables()[file.name].sort if key in file.types]
-        count, first = disorder(file.path, keys)
+        try:
+            count, first = disorder(file.path, keys)
+        except (OSError, ValueError, pa.ArrowException):
+            found.cannot_run("W801", f"table {file.name}: its rows cannot be read")
+            continue
         if count:
             found.add(
                 "W801",
