@@ -204,6 +204,22 @@ def test_a_signal_stamped_after_the_end_does_not_move_the_path_forward() -> None
     assert segments(path) == [(0, "untracked", "", 0, 1_000), (1, "untracked", "", 1_000, 1_200)]
 
 
+def test_a_wait_that_ends_at_the_signal_is_on_the_path() -> None:
+    """The end of one wait is the signal of the next: the path goes through both."""
+    waits = [(r, "wait", "stall", "enter", "exit") for r in ("r1", "r2")]
+    edges = [("r0", "go", "r1", "exit"), ("r1", "exit", "r2", "exit")]
+    events = [(0, "start", 0, 0), (0, "go", 0, 400), (1, "enter", 0, 10), (1, "exit", 0, 410), (2, "enter", 0, 10),
+              (2, "exit", 0, 430), (2, "end", 0, 500)]  # fmt: skip
+    path = critical_path(made_by_hand(events, waits, edges, latency=10.0))
+    assert segments(path) == [
+        (0, "untracked", "", 0, 400), (1, "latency", "wait", 400, 410), (2, "latency", "wait", 410, 430),
+        (2, "untracked", "", 430, 500),
+    ]  # fmt: skip
+    assert path["producer_lane"].to_pylist() == [-1, 0, 1, -1]
+    assert path["producer_event"].to_pylist() == ["", "go", "exit", ""]
+    assert path["verdict"].to_pylist() == ["", "producer_late", "producer_late", ""]
+
+
 def test_waits_that_release_each_other_at_once_end() -> None:
     """Two lanes that signal each other at the very tick at which both waits end: each wait is taken once."""
     waits = [(r, "wait", "stall", "enter", "exit") for r in ("r0", "r1")]
