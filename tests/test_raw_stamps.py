@@ -122,10 +122,22 @@ def test_grid_of_132_ctas(captures: Path, tmp_path: Path) -> None:
     assert size / 118_800 < 1.5
 
 
-@pytest.mark.parametrize("name", ["balanced_r0.i32", "slowproducer_r0.i32", "cute_pipeline_r0.npy"])
-def test_what_is_written_conforms_to_the_standard(name: str, tmp_path: Path) -> None:
-    bundle = imported(name)
-    bundle.write(tmp_path / "x.wsformat")
+SKILL = {"spec": samples.path("gemm_spec.json"), "layout": "3,16,64"}
+CLEAN = {"clean": [(samples.path("slow_2048_clean.metas"), 32)]}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("balanced_r0.i32", {}),
+        ("balanced_r0.i32", {"trip_count": 128}),
+        ("slowproducer_r0.i32", CLEAN),
+        ("slowproducer_r0.i32", SKILL),
+        ("cute_pipeline_r0.npy", {}),
+    ],
+)
+def test_what_is_written_conforms_to_the_standard(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    imported(name, **options).write(tmp_path / "x.wsformat")
     report = validate(tmp_path / "x.wsformat")
     assert not [p for p in report.problems if p.level in "EW"], report.text()
     assert not report.not_run
@@ -284,6 +296,22 @@ def test_perturbation_by_slope() -> None:
         ("clean", 32, 10), ("clean", 64, 10), ("stamped", 32, 10), ("stamped", 64, 11),
     ]  # fmt: skip
     assert len(set(bundle.table("captures").column("experiment").to_pylist())) == 1
+
+
+def test_passes_keep_their_number_and_their_own_perturbation(tmp_path: Path) -> None:
+    trips = ((2048, 32), (4096, 64))
+    bundle = imported(
+        "pass_waits_r0.i32",
+        **{"pass": 1},
+        allow_unwritten=True,
+        clean=[(samples.path(f"waits_{k}_clean.metas"), n) for k, n in trips],
+        lifetimes=[(samples.path(f"waits_{k}_branchfree.metas"), n) for k, n in trips],
+    )
+    kinds = bundle.sql("SELECT DISTINCT kind, pass FROM launches ORDER BY ALL").to_pylist()
+    assert [tuple(r.values()) for r in kinds] == [("clean", -1), ("stamped", 1)]
+    (row,) = bundle.sql("SELECT * FROM perturbation WHERE preference = 1").to_pylist()
+    assert row["pass"] == 1
+    assert row["perturbation"] == pytest.approx(0.030, abs=0.004)
 
 
 def test_an_experiment_can_be_named() -> None:

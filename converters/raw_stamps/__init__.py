@@ -132,6 +132,7 @@ def _launches(
     asked: given.Given, loaded: Sequence[buffers.Buffers], paths: Sequence[Path], layout: Layout
 ) -> list[StampLaunch]:
     result = []
+    facts = {"pass": asked.pass_number} if asked.pass_number >= 0 else {}
     for number, (path, part) in enumerate(zip(paths, loaded, strict=True)):
         parts = buffers.split(part.data, layout, path)
         meta = buffers.load_meta(asked.meta[number]) if asked.meta else None
@@ -144,20 +145,21 @@ def _launches(
         for slots in parts:
             mine = None if meta is None else meta[at : at + len(slots)]
             at += len(slots)
-            result.append(StampLaunch(slots, mine, trip_count=asked.trip_count, source=path.name))
+            result.append(StampLaunch(slots, mine, trip_count=asked.trip_count, source=path.name, facts=facts))
     ctas = result[0].ctas
     for path, trips in asked.lifetimes:
-        result += _lifetimes(path, trips, ctas, "stamped")
+        result += _lifetimes(path, trips, ctas, "stamped", facts)
     return result
 
 
-def _lifetimes(path: Path, trips: int, ctas: int, kind: str) -> list[StampLaunch]:
+def _lifetimes(path: Path, trips: int, ctas: int, kind: str, facts: Mapping[str, Any]) -> list[StampLaunch]:
     """Launches without stamp buffers: start and end records only."""
     records = buffers.load_meta(path)
     if len(records) % ctas:
         raise MalformedInput(f"{path}: {len(records)} records, not a multiple of the {ctas} CTAs of the stamped launch")
     return [
-        StampLaunch(None, part, kind=kind, trip_count=trips, source=path.name) for part in records.reshape(-1, ctas)
+        StampLaunch(None, part, kind=kind, trip_count=trips, source=path.name, facts=facts)
+        for part in records.reshape(-1, ctas)
     ]
 
 
@@ -186,7 +188,7 @@ def _add_clean(
     hashes = [bytes_sha256(path) for path, _ in asked.clean]
     cid = capture_id(hashes, None, {"clean": [trips for _, trips in asked.clean], "ctas": ctas, **asked.facts})
     for (path, trips), sha in zip(asked.clean, hashes, strict=True):
-        launches += _lifetimes(path, trips, ctas, "clean")
+        launches += _lifetimes(path, trips, ctas, "clean", {})
         entries.append(
             source_entry(
                 path, sha, capture_ids=[cid], converter=NAME, dialect=f"{NAME}.meta", detected_by="named by the user"

@@ -24,6 +24,7 @@ OPTIONS: dict[str, str] = {
     "trip_count": "iterations of the main loop in one CTA, when known: decides whether the slots were too few",
     "unwritten": "value of a slot that nobody wrote, by default 0",
     "allow_unwritten": "accept a spec whose spans or edges name events that the kernel never stamped",
+    "pass": "number of the stamped pass, from 0, when one kernel is stamped in several passes with few stamps each",
     "lifetimes": "FILE:TRIPS: start and end records of further stamped launches without their stamps",
     "clean": "FILE:TRIPS: start and end records of launches without stamps, for slope and perturbation",
     **{name: column.meaning for name, column in FACTS.items()},
@@ -36,7 +37,7 @@ class Given:
 
     Attributes:
         spec: role spec as JSON values, None when the input must carry it; ``spec_path`` the file it came from.
-        layout, meta, trip_count, unwritten, allow_unwritten: as in OPTIONS.
+        layout, meta, trip_count, unwritten, allow_unwritten: as in OPTIONS; ``pass_number`` is its pass.
         lifetimes, clean: files with their trip counts.
         facts: columns of captures.
     """
@@ -48,6 +49,7 @@ class Given:
     trip_count: int = -1
     unwritten: int = 0
     allow_unwritten: bool = False
+    pass_number: int = -1
     lifetimes: tuple[tuple[Path, int], ...] = ()
     clean: tuple[tuple[Path, int], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Given:
             "unwritten": self.unwritten,
             "allow_unwritten": self.allow_unwritten,
             "meta": len(self.meta),
+            **({"pass": self.pass_number} if self.pass_number >= 0 else {}),
             "lifetimes": [trips for _, trips in self.lifetimes],
             **self.facts,
         }
@@ -97,6 +100,7 @@ def parse(options: Mapping[str, Any], inputs: int) -> Given:
         trip_count=trip_count,
         unwritten=unwritten - 2**64 if unwritten >= 2**63 else unwritten,
         allow_unwritten=_yes(options.get("allow_unwritten", False)),
+        pass_number=_integer("pass", options.get("pass", -1)),
         lifetimes=tuple(_with_trips("lifetimes", item) for item in _many(options.get("lifetimes"))),
         clean=tuple(_with_trips("clean", item) for item in _many(options.get("clean"))),
         facts={name: _fact(name, options[name]) for name in FACTS if options.get(name) is not None},
