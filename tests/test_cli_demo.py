@@ -192,12 +192,14 @@ def test_merge_zip_unzip_seal_upgrade(made: tuple[Path, str], tmp_path: Path, mo
     assert run("merge", both, "-o", both).exit_code == 2
     assert run("zip", both).stdout == "both.wsformat.zip\n"
     assert run("zip", both).exit_code == 2
+    assert ask("zip", both, "--force") == {"path": "both.wsformat.zip"}
     refused = run("states", tmp_path / "both.wsformat.zip")
     assert refused.exit_code == 2
     assert "wsformat unzip" in refused.stderr
     assert run("unzip", "both.wsformat.zip", "-o", "copy.wsformat").exit_code == 0
     assert ask("states", "copy.wsformat") == ask("states", both)
-    assert run("upgrade", "copy.wsformat").stdout.endswith("is the newest; nothing to do\n")
+    assert run("upgrade", "copy.wsformat").stdout.endswith("is the newest; nothing to do\ncopy.wsformat\n")
+    assert ask("upgrade", "copy.wsformat")["steps"] == []
     import pyarrow.parquet as pq
 
     events = Path("copy.wsformat/events.parquet")

@@ -363,7 +363,9 @@ def test_real_process_error_and_exit_code(stamps: Path) -> None:
     assert done.stderr == f"error: {stamps / 'nobody'}: no such bundle\n"
     assert real("states", stamps / "there.wsformat", COLUMNS="20").stdout.count("…") == 0
     assert real("--version").stdout.startswith("wsformat ")
-    assert real().returncode == 0 or "Usage" in real().stdout + real().stderr
+    nothing = real()
+    assert nothing.returncode == 2
+    assert "Usage" in nothing.stdout + nothing.stderr
 
 
 def test_names_that_the_terminal_lacks_do_not_end_a_command(tmp_path: Path) -> None:
@@ -437,3 +439,10 @@ def test_what_is_not_imported(code: str, absent: set[str]) -> None:
 
 def test_entry_point() -> None:
     assert callable(main.main)
+
+
+def test_shells_complete_commands_and_options() -> None:
+    for typed, offered in (("wsformat st", "states"), ("wsformat states --ro", "--role")):
+        done = real(_WSFORMAT_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=typed)
+        assert offered in done.stdout
+        assert "waits" not in done.stdout

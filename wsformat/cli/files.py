@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,47 +43,56 @@ def merge(bundles: Bundles, output: Target, force: Force = False, json: Json = F
         print(f"{output}: {scopes.count(len(captures), 'capture')} of {scopes.count(len(bundles), 'bundle')}")
 
 
-def zip_(bundle: BundlePath, output: ZipTarget = None, force: Force = False) -> None:
+def zip_(bundle: BundlePath, output: ZipTarget = None, force: Force = False, json: Json = False) -> None:
     """Pack a bundle into one uncompressed zip file, for mail."""
     from wsformat.archive import zip_bundle
 
     target = output or Path(bundle.resolve().name + ".zip")
     zip_bundle(bundle, target, force=force)
-    print(target)
+    _say(json, target)
 
 
-def unzip(archive: Archive, output: Unpacked = None, force: Force = False) -> None:
+def unzip(archive: Archive, output: Unpacked = None, force: Force = False, json: Json = False) -> None:
     """Unpack a zipped bundle; one that is damaged or would write elsewhere is refused."""
     from wsformat.archive import unzip_bundle
 
     target = output or Path(archive.name.removesuffix(".zip"))
     unzip_bundle(archive, target, force=force)
-    print(target)
+    _say(json, target)
 
 
-def seal(folder: Folder, output: Elsewhere = None, force: Force = False) -> None:
+def seal(folder: Folder, output: Elsewhere = None, force: Force = False, json: Json = False) -> None:
     """Make table files that another program wrote into a conforming bundle again: order, layout, manifest, digests."""
-    from wsformat.cli.output import clean
     from wsformat.cli.progress import progress
     from wsformat.seal import seal as run
 
     with progress("seal") as advance:
         sealed = run(folder, output, force=force, progress=advance)
-    for note in sealed.notes:
-        print(clean(note))
-    print(sealed.bundle.path)
+    _say(json, output or folder, list(sealed.notes), notes=list(sealed.notes))
 
 
-def upgrade(bundle: BundlePath, output: Elsewhere = None, force: Force = False) -> None:
+def upgrade(bundle: BundlePath, output: Elsewhere = None, force: Force = False, json: Json = False) -> None:
     """Bring a bundle of an older format version to the newest, step by step."""
     from wsformat.cli.progress import progress
     from wsformat.upgrade import upgrade as run
 
     with progress("upgrade") as advance:
         done = run(bundle, output, force=force, progress=advance)
-    for step in done.steps:
-        print(step)
-    if done.steps:
-        print(f"{done.bundle.path}: format version {done.before} -> {done.after}")
+    lines = [f"step {step}" for step in done.steps]
+    if done.before == done.after:
+        lines.append(f"format version {done.after} is the newest; nothing to do")
     else:
-        print(f"{done.bundle.path}: format version {done.after} is the newest; nothing to do")
+        lines.append(f"format version {done.before} -> {done.after}")
+    _say(json, output or bundle, lines, before=done.before, after=done.after, steps=list(done.steps))
+
+
+def _say(json: bool, path: Path, lines: Sequence[str] = (), **facts: Any) -> None:
+    """Print what happened and where the result is."""
+    from wsformat.cli.output import clean, print_json
+
+    if json:
+        print_json({"path": str(path), **facts})
+        return
+    for line in lines:
+        print(clean(line))
+    print(path)

@@ -73,8 +73,9 @@ class Analysis:
         return " AND ".join(tests) or "TRUE"
 
     def name(self, capture: str) -> str:
-        """What to call a capture: its label, else its id."""
-        return self.labels.get(capture) or capture
+        """What to call a capture: its label, else the bundle's name when it holds nothing else, else its id."""
+        alone = self.bundle.path.stem if self.bundle.path is not None and len(self.captures) == 1 else ""
+        return self.labels.get(capture) or alone or capture
 
     def one_capture(self) -> str:
         """The id of the capture selected.
@@ -191,7 +192,7 @@ def headline(scope: Analysis) -> list[str]:
         device = f" on {row['device']}" if row["device"] else ""
         facts = [f for f in (row["kernel"] + device, row["shape"], row["dtype"]) if f]
         facts += [count(row["launches"], "launch", "launches"), count(row["ctas"], "CTA")]
-        lines.append(clean(f"{row['label'] or row['capture_id']}: {', '.join(facts)}"))
+        lines.append(clean(f"{scope.name(row['capture_id'])}: {', '.join(facts)}"))
         note = f"completeness: {row['completeness']}"
         if row["completeness"] == "truncated":
             note += " (states hold for the recorded window only)"

@@ -42,23 +42,17 @@ def lane_states(scope: Analysis) -> list[dict[str, Any]]:
 
     A lane of a role that wrote nothing is there with extent 0.
     """
+    import pyarrow as pa
 
     def where(alias: str) -> str:
         return scope.where("capture_id", "launch", "cta", "role", alias=alias)
 
     found = scope.rows(
         f"""
-        WITH waited AS (
-          SELECT x.capture_id, x.lane, SUM(x.blocked_ticks) AS blocked, SUM(x.satisfied_ticks) AS satisfied,
-                 SUM(x.unjudged_ticks) AS unjudged
-          FROM wait x JOIN recorded_window w ON w.capture_id = x.capture_id AND w.lane = x.lane
-          WHERE x.t1 <= w.t_last AND {where("x")} GROUP BY x.capture_id, x.lane
-        )
         SELECT s.capture_id, s.launch, s.cta, s.warp, s.role, s.lane, COALESCE(k.kernel, '') AS kernel,
                COALESCE(c.unit, 'tick') AS unit, COALESCE(l.completeness, 'unknown') AS completeness,
-               s.extent, s.stall, s.active, s.untracked, COALESCE(w.blocked, 0) AS blocked,
-               COALESCE(w.satisfied, 0) AS satisfied, COALESCE(w.unjudged, 0) AS unjudged
-        FROM role_state s LEFT JOIN waited w ON w.capture_id = s.capture_id AND w.lane = s.lane
+               s.t_last, s.extent, s.stall, s.active, s.untracked
+        FROM role_state s
         LEFT JOIN lanes l ON l.capture_id = s.capture_id AND l.lane = s.lane
         LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
         LEFT JOIN launches k ON k.capture_id = s.capture_id AND k.launch = s.launch
@@ -67,6 +61,23 @@ def lane_states(scope: Analysis) -> list[dict[str, Any]]:
         ORDER BY s.capture_id, s.launch, s.cta, r.display_order, s.lane
         """
     )
+    # Waits in a query of their own, against the windows just found: both views at once would need twice the memory.
+    keys = pa.schema([("capture_id", pa.string()), ("lane", pa.int32()), ("t_last", pa.int64())])
+    scope.connection.register("lane_window", pa.Table.from_pylist(found, schema=keys))
+    waited = scope.rows(
+        f"""
+        SELECT x.capture_id, x.lane, SUM(x.blocked_ticks) AS blocked, SUM(x.satisfied_ticks) AS satisfied,
+               SUM(x.unjudged_ticks) AS unjudged
+        FROM wait x JOIN lane_window w ON w.capture_id = x.capture_id AND w.lane = x.lane
+        WHERE x.t1 <= w.t_last AND {where("x")} GROUP BY x.capture_id, x.lane
+        """
+    )
+    scope.connection.unregister("lane_window")
+    of_lane = {(row["capture_id"], row["lane"]): row for row in waited}
+    for row in found:
+        del row["t_last"]
+        mine = of_lane.get((row["capture_id"], row["lane"]), {})
+        row |= {name: mine.get(name, 0) for name in ("blocked", "satisfied", "unjudged")}
     for row in found:
         for state in TICKS[1:]:
             row[f"{state}_share"] = row[state] / row["extent"] if row["extent"] else None
