@@ -459,3 +459,17 @@ def test_sniff_tells_by_content(tmp_path: Path) -> None:
     assert not is_ours("f.csv", b"a,b\n1,2\n")
     np.save(tmp_path / "g.npy", slots())
     assert raw_stamps.sniff((tmp_path / "g.npy").read_bytes(), tmp_path / "renamed.txt")
+
+
+def test_stamps_without_a_partner_are_counted_and_kept(tmp_path: Path) -> None:
+    data = slots().copy()
+    data[0, 1, 7] = data[1, 0, 9] = data[1, 0, 10] = 0
+    np.save(tmp_path / "x.npy", data)
+    bundle = registry.import_files([tmp_path / "x.npy"], {"spec": GEMM})
+    assert bundle.rows("events") == 897
+    account = {r["name"]: r["value"] for r in bundle.table("attributes").to_pylist()}
+    assert (account["import.orphaned"], account["import.unclosed"]) == ("3", "1")
+    listed = bundle.sql("SELECT role, iteration, reason FROM orphan ORDER BY ALL").to_pylist()
+    assert [tuple(r.values()) for r in listed] == [
+        ("consumer0", 9, "no begin"), ("consumer0", 10, "no begin"), ("producer", 7, "no end"),
+    ]  # fmt: skip

@@ -73,6 +73,10 @@ class Survey:
     """per block: base of each CTA, unfolded CTAs"""
     full_events: Array
     """events of a loop whose last slot is written, counted, ``[cta, role]``"""
+    unclosed: int
+    """begins of spans without their end"""
+    unopened: int
+    """ends of spans without their begin"""
 
 
 def words(launch: StampLaunch, first: int, count: int) -> Array:
@@ -137,6 +141,11 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         MalformedInput: ambiguous times, or stamps that contradict the records of the CTAs.
     """
     events, groups = loop_events(spec, layout.roles), linked_roles(spec)
+    index = {r["role"]: r["role_index"] for r in spec.roles}
+    event = {(e["role"], e["event"]): e["event_index"] for e in spec.events}
+    pairs = [
+        (index[s["role"]], event[s["role"], s["begin_event"]], event[s["role"], s["end_event"]]) for s in spec.spans
+    ]
     looped = np.zeros((layout.roles, layout.events), dtype=bool)
     for role, kinds in enumerate(events):
         looped[role, list(kinds.looped)] = True
@@ -149,6 +158,7 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         sample = times.rel[..., :STEP_SAMPLE].reshape(len(slots), -1).astype(np.int64)
         step = np.where((sample > 0).sum(axis=1) >= MIN_READINGS, np.gcd.reduce(sample, axis=1), 0)
         wide = slots.dtype != np.uint32
+        ends = [(times.written[:, r, b], times.written[:, r, e]) for r, b, e in pairs]
         return (
             times.written.sum(axis=(2, 3), dtype=np.int64),
             np.zeros(times.rel.shape[:2], np.int64) if wide else crossings(times),
@@ -157,6 +167,8 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
             step,
             (times.base, times.unfolded),
             (times.written[..., -1] & looped).sum(axis=-1),
+            sum(int(np.count_nonzero(begin > end)) for begin, end in ends),
+            sum(int(np.count_nonzero(begin < end)) for begin, end in ends),
         )
 
     parts = _each_block(launch, one)
@@ -168,6 +180,8 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         step=np.concatenate([p[4] for p in parts]),
         times=[p[5] for p in parts],
         full_events=np.concatenate([p[6] for p in parts]),
+        unclosed=sum(p[7] for p in parts),
+        unopened=sum(p[8] for p in parts),
     )
 
 

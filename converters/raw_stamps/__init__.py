@@ -172,6 +172,8 @@ def _accounting(surveys: Sequence[Any], tables: Mapping[str, Any], notes: Sequen
         "records_expected": kept + int(lost.sum()) if known else -1,
         "records_kept": kept,
         "records_lost": int(lost.sum()) if known else -1,
+        "orphaned": sum(s.unclosed + s.unopened for s in surveys if s is not None),
+        "unclosed": sum(s.unclosed for s in surveys if s is not None),
         "out_of_order": 0,
         "wraps_undone": int(lanes.column("wraps").to_numpy().sum()),
         "overhead_corrected": 0,
