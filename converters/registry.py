@@ -18,12 +18,13 @@ A converter is a module of this package (or a folder with the same names in its 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from wsformat.bundle import Bundle
+from wsformat.bundle import Bundle, Progress
 from wsformat.errors import BadRequest, MalformedInput, UnknownFormat
 
 HEAD_BYTES = 65_536
@@ -81,13 +82,20 @@ def read_head(path: Path) -> bytes:
         raise MalformedInput(f"{path}: {error.strerror or error}") from error
 
 
-def import_files(paths: Sequence[Path], options: Mapping[str, Any], *, format_name: str = "") -> Bundle:
+def import_files(
+    paths: Sequence[Path],
+    options: Mapping[str, Any],
+    *,
+    format_name: str = "",
+    progress: Progress | None = None,
+) -> Bundle:
     """Read foreign files, all of one format, into one bundle.
 
     Args:
         paths: one file or more.
         options: for the converter.
         format_name: converter to use; '' detects it from the first file.
+        progress: called with (what, done, total) by converters that read for long.
 
     Raises:
         UnknownFormat, MalformedInput, BadRequest
@@ -104,5 +112,6 @@ def import_files(paths: Sequence[Path], options: Mapping[str, Any], *, format_na
         raise BadRequest(
             f"{module.NAME} has no option {', '.join(unknown)}", f"Options: {', '.join(module.OPTIONS) or 'none'}."
         )
-    bundle: Bundle = module.read(paths, options)
+    takes_progress = "progress" in inspect.signature(module.read).parameters
+    bundle: Bundle = module.read(paths, options, **({"progress": progress} if takes_progress else {}))
     return bundle
