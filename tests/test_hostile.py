@@ -229,7 +229,7 @@ def test_text_that_is_no_utf8_in_a_table(root: Path) -> None:
     assert "E103" in report.codes, report.text()
 
 
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @FUZZ

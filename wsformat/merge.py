@@ -19,6 +19,7 @@ from wsformat.bundle import Bundle, Progress, TableData
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.manifest import Manifest, number
 from wsformat.tables import conform, format_version, tables
+from wsformat.writer import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _stream(name: str, runs: Sequence[_Run]) -> Any:
             part = run.bundle.data.get(name)
             if part is None:
                 continue
-            for rows in part.batches() if run.whole else _between(part, run.low, run.high):
+            for rows in _ordered(part) if run.whole else _between(part, run.low, run.high):
                 if rows.num_rows:
                     yield _with_columns(name, rows, columns)
 
@@ -151,9 +152,16 @@ def _with_columns(name: str, rows: pa.Table, columns: Mapping[str, pa.DataType])
     return rows.select([*own, *columns])
 
 
+def _ordered(part: TableData) -> Iterator[pa.Table]:
+    """Rows in parts; a table held in memory is put in order first, as writing it would do."""
+    keys = tables()[part.name].sort if part.name in tables() and part.path is None and part.rows >= 0 else ()
+    for rows in part.batches():
+        yield rows if in_order(rows, keys) else rows.sort_by([(key, "ascending") for key in keys])
+
+
 def _between(part: TableData, low: str, high: str) -> Iterator[pa.Table]:
     """Rows with ``low`` <= capture_id <= ``high``; row groups that cannot hold any are not read."""
-    for rows in part.batches() if part.path is None else _row_groups(part, low, high):
+    for rows in _ordered(part) if part.path is None else _row_groups(part, low, high):
         ids = rows.column("capture_id")
         if pa.types.is_dictionary(ids.type):
             ids = ids.cast(ids.type.value_type)
