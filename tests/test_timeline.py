@@ -450,3 +450,17 @@ def test_the_module_itself_needs_no_extra(root: Path) -> None:
 
     code = "import sys; sys.modules['altair'] = sys.modules['vl_convert'] = None; import wsformat.viewers.timeline"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root, timeout=60)
+
+
+def test_arrows_among_equal_waits_spread_over_the_window() -> None:
+    made = timeline(case.bundle(trips=90))
+    drawn = sorted(m["x"] for m in layers(made)["arrow"] if m["nth"] == 3)
+    assert len(drawn) == timeline_data.FEW_ARROWS
+    assert drawn[-1] - drawn[0] > 0.7 * made.content.window.end
+
+
+def test_a_row_holds_no_more_marks_than_can_be_told_apart() -> None:
+    made = timeline(case.bundle(trips=400))
+    drawn = sum(len(layers(made)[name]) for name in ("stall", "active", "marker_head"))
+    assert drawn <= 2 * timeline_data.MARKS_A_ROW
+    assert any(note.startswith("Cut to iterations 0:") for note in made.notes)

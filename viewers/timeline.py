@@ -142,7 +142,9 @@ def timeline(
                 connection, "SELECT role, colour FROM roles WHERE capture_id = ? ORDER BY display_order, role", [chosen]
             ),
             records(
-                connection, "SELECT role, span, state, loop, colour FROM span_types WHERE capture_id = ?", [chosen]
+                connection,
+                "SELECT role, span, state, loop, begin_event, colour FROM span_types WHERE capture_id = ?",
+                [chosen],
             ),
         )
         disturbed = perturbation(connection, chosen, selection.groups[0].launch)

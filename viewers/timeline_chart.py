@@ -67,7 +67,7 @@ def chart(
         draw.layer("marker_head", marks["marker_head"], "point", "x", ["Row", "Event", "Iteration", "At", "Raw ticks"],
                    shape="diamond", size=dense, filled=True, fill=ink["ink"], opacity=1),
         draw.layer("orphan", marks["orphan"], "point", "x", ["Row", "Event", "Iteration", "Remark", "At", "Raw ticks"],
-                   shape="cross", angle=45, size=55, filled=True, fill=ink["warning"], stroke=ink["paper"], opacity=1),
+                   shape="cross", angle=45, size=55, filled=True, fill=ink["warning"], opacity=1),
         draw.layer("record_end", marks["record_end"], "rule", "x", stroke=ink["warning"], strokeWidth=1.6,
                    strokeDash=[2, 2]),
         draw.layer("record_end_text", marks["record_end_text"], "text", "x", fill=ink["warning"], align="left", dx=4,
@@ -226,10 +226,21 @@ class _Draw:
                     share = bar.row.states[state] / extent
                     table[state].append({"y": bar.middle, "text": percent(share)})
                 table["blocked"].append({"y": bar.middle + font, "text": _split(bar.row)})
+        room = self.layout.left - 12
         heads = [{"y": y, "text": text} for y, text in self.layout.headings]
         texts = [
-            ("row_names", names, -10, {"align": "right", "fontSize": font, "fontWeight": "bold", "fill": ink["ink"]}),
-            ("row_remarks", remarks, -10, {"align": "right", "fontSize": font - 2.5, "fill": ink["quiet"]}),
+            (
+                "row_names",
+                names,
+                -10,
+                {"align": "right", "fontSize": font, "fontWeight": "bold", "fill": ink["ink"], "limit": room},
+            ),
+            (
+                "row_remarks",
+                remarks,
+                -10,
+                {"align": "right", "fontSize": font - 2.5, "fill": ink["quiet"], "limit": room},
+            ),
             ("headings", heads, 4 - self.layout.left, {"align": "left", "fontSize": font, "fill": ink["quiet"]}),
         ]
         if table["stall"]:

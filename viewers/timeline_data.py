@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_MARKS = 4_000
 """Spans and markers drawn at most; a longer window is cut and the picture says so."""
+MARKS_A_ROW = 300
+"""The same for one row: on a page of usual width a mark is then some two pixels wide, which still shows its state."""
 MAX_ARROWS = 40
 """Binding arrows that a picture can hold; of more, the FEW_ARROWS into the longest blocked waits are drawn."""
 FEW_ARROWS = 24
@@ -144,12 +146,6 @@ def _prepare(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Non
         "drawn_wait": f"""
             SELECT w.*, d.place, {x.format("w.t1")} AS x1
             FROM (SELECT * FROM wait WHERE {chosen}) w JOIN drawn_lane d ON d.lane = w.lane""",
-        "drawn_signal": f"""
-            SELECT s.*, a.place AS from_place, b.place AS to_place,
-                   axis_x(s.signal_t, a.zero, a.base, a.rate) AS from_x, axis_x(s.t1, b.zero, b.base, b.rate) AS to_x
-            FROM (SELECT * FROM signal WHERE capture_id = $capture AND consumer_lane IN ({in_list(selection.lanes)})) s
-            JOIN drawn_lane b ON b.lane = s.consumer_lane
-            JOIN drawn_lane a ON a.lane = s.producer_lane AND {_ONE_ZERO}""",
         "drawn_orphan": f"""
             SELECT lane, span, iteration, t_begin AS t, reason FROM orphan WHERE {chosen} AND t_begin IS NOT NULL
             UNION SELECT lane, span, iteration, t_end AS t, reason FROM orphan WHERE {chosen} AND t_end IS NOT NULL""",
@@ -235,9 +231,11 @@ def _shortened(connection: duckdb.DuckDBPyConnection, window: Window, unit: str,
     """Cut a window that holds more marks than a picture can show: to whole iterations where there are any."""
     inside = f"SELECT x FROM ({_TIMES}) WHERE x1 >= {window.start} AND x <= {window.end}"
     (found,) = records(connection, f"SELECT COUNT(*) AS n FROM ({inside})")
-    if found["n"] <= MAX_MARKS:
+    (rows,) = records(connection, "SELECT COUNT(*) AS n FROM drawn_lane")
+    most = min(MAX_MARKS, MARKS_A_ROW * rows["n"])
+    if found["n"] <= most:
         return window
-    (cut,) = records(connection, f"{inside} ORDER BY x LIMIT 1 OFFSET {MAX_MARKS}")
+    (cut,) = records(connection, f"{inside} ORDER BY x LIMIT 1 OFFSET {most}")
     end = max(int(cut["x"]), window.start + 1)
     (whole,) = records(
         connection,
@@ -254,7 +252,7 @@ def _shortened(connection: duckdb.DuckDBPyConnection, window: Window, unit: str,
     shown = f"iterations {iterations[0]}:{iterations[1]}" if iterations else f"{window.start:,} to {end:,}"
     notes.append(
         f"Cut to {shown}: the window to {window.end:,} {_plural(unit)} holds {found['n']:,} marks, "
-        f"more than the {MAX_MARKS:,} that a picture can show. Choose a window to see the rest."
+        f"more than the {most:,} that a picture can show. Choose a window to see the rest."
     )
     return replace(window, end=end, iterations=iterations)
 
@@ -263,16 +261,24 @@ def _plural(unit: str) -> str:
     return "ns" if unit == "ns" else f"{unit}s"
 
 
-_DECLARED = """
-    SELECT g.to_place, g.to_x, g.t1 AS to_t, g.consumer_role AS role, g.span, g.consumer_iteration AS iteration,
-           g.producer_role, g.producer_event, g.producer_iteration, g.from_place, g.from_x, g.signal_t AS from_t,
-           COALESCE(w.verdict, '') AS verdict, COALESCE(w.blocked_ticks, 0) AS blocked_ticks,
-           g.t1 - g.signal_t AS slack,
-           CASE WHEN NOT g.is_binding THEN 'other' WHEN w.verdict = 'other' THEN 'late_exit'
-                WHEN w.verdict IN ('producer_late', 'in_flight') THEN 'blocked' ELSE 'satisfied' END AS kind
-    FROM drawn_signal g LEFT JOIN drawn_wait w ON w.lane = g.consumer_lane AND w.span = g.span
-      AND w.iteration = g.consumer_iteration AND w.span_id = g.span_id
-    WHERE g.is_binding = {binding}"""
+# Judging waits is what takes long in a large bundle, so what `wait` names is not asked of `signal` again.
+_BINDING = f"""
+    SELECT w.place AS to_place, w.x1 AS to_x, w.t1 AS to_t, w.role, w.span, w.iteration, w.producer_role,
+           w.producer_event, w.producer_iteration, a.place AS from_place,
+           axis_x(w.signal_t, a.zero, a.base, a.rate) AS from_x, w.signal_t AS from_t, w.verdict, w.blocked_ticks,
+           w.slack, CASE WHEN w.verdict = 'other' THEN 'late_exit'
+                         WHEN w.verdict IN ('producer_late', 'in_flight') THEN 'blocked' ELSE 'satisfied' END AS kind
+    FROM drawn_wait w JOIN drawn_lane b ON b.lane = w.lane
+    JOIN drawn_lane a ON a.lane = w.producer_lane AND {_ONE_ZERO}
+    WHERE w.signal_t IS NOT NULL"""
+_OTHER = f"""
+    SELECT b.place AS to_place, axis_x(g.t1, b.zero, b.base, b.rate) AS to_x, g.t1 AS to_t, g.consumer_role AS role,
+           g.span, g.consumer_iteration AS iteration, g.producer_role, g.producer_event, g.producer_iteration,
+           a.place AS from_place, axis_x(g.signal_t, a.zero, a.base, a.rate) AS from_x, g.signal_t AS from_t,
+           '' AS verdict, 0 AS blocked_ticks, g.t1 - g.signal_t AS slack, 'other' AS kind
+    FROM signal g JOIN drawn_lane b ON b.lane = g.consumer_lane
+    JOIN drawn_lane a ON a.lane = g.producer_lane AND {_ONE_ZERO}
+    WHERE NOT g.is_binding AND g.capture_id = (SELECT MIN(capture_id) FROM drawn_point)"""
 _RECORDED = f"""
     SELECT b.place AS to_place, axis_x(e.to_t, b.zero, b.base, b.rate) AS to_x, e.to_t, '' AS role, e.kind AS span,
            -1 AS iteration, '' AS producer_role, e.native_id AS producer_event, -1 AS producer_iteration,
@@ -287,15 +293,19 @@ def _arrows(
     connection: duckdb.DuckDBPyConnection, limits: list[int], notes: list[str], *, others: bool
 ) -> list[dict[str, Any]]:
     """Arrows whose head lies in the window: binding ones by the ticks that they blocked, then the rest."""
-    inside = "SELECT * FROM ({}) WHERE to_x BETWEEN ? AND ? ORDER BY blocked_ticks DESC, to_place, to_x, from_x"
-    binding = records(connection, inside.format(_DECLARED.format(binding=True)), limits)
+    # Among equals the order is scattered, so that those that are drawn spread over the window.
+    inside = (
+        "SELECT * FROM ({}) WHERE to_x BETWEEN ? AND ? "
+        "ORDER BY blocked_ticks DESC, iteration * 7919 % 1009, to_place, to_x, from_x"
+    )
+    binding = records(connection, inside.format(_BINDING), limits)
     drawn = binding
     if len(binding) > MAX_ARROWS:
         drawn = binding[:FEW_ARROWS]
         notes.append(f"{FEW_ARROWS} of {len(binding)} binding arrows drawn: those into the longest blocked waits.")
     rest = records(connection, inside.format(_RECORDED), limits)
     if others:
-        rest += records(connection, inside.format(_DECLARED.format(binding=False)), limits)
+        rest += records(connection, inside.format(_OTHER), limits)
     if len(rest) > MAX_OTHER_ARROWS:
         notes.append(f"{len(rest)} arrows that bind no wait are not drawn: too many for this window.")
         rest = []

@@ -170,8 +170,12 @@ def colours(connection_rows: list[dict[str, Any]], spans: list[dict[str, Any]]) 
         base[role] = own if COLOUR.fullmatch(own or "") else active[place % len(active)]
     found: dict[tuple[str, str], str] = {}
     seen: dict[str, int] = {}
-    # The span of the loop keeps the role's own colour; what happens once is shaded.
-    for row in sorted(spans, key=lambda row: (row["role"], row["loop"] == "once", row["span"])):
+
+    # The span of the loop keeps the role's own colour; what happens once, or only in stored spans, is shaded.
+    def rank(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["role"], row["loop"] == "once", row["begin_event"] == "", row["span"]
+
+    for row in sorted(spans, key=rank):
         role = row["role"]
         if COLOUR.fullmatch(row["colour"] or ""):
             found[role, row["span"]] = row["colour"]

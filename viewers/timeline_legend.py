@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from wsformat.viewers.render import STALL
@@ -25,6 +25,11 @@ def entries(
     names: dict[str, dict[str, None]] = {}
     for span in sorted(active, key=lambda span: span["place"]):
         names.setdefault(span["role"], {})[span["span"]] = None
+
+    def paint(spans: Iterable[dict[str, Any]]) -> list[str]:
+        shades = [colours.get((s["role"], s["span"])) or colours.get((s["role"], "")) for s in spans]
+        return list(dict.fromkeys(shade or ink["active"][0] for shade in shades))[:4]
+
     several = {role for role, spans in names.items() if len(spans) > 1}
     first = [colours.get((role, next(iter(spans))), ink["active"][0]) for role, spans in names.items()]
     found = [
@@ -38,23 +43,20 @@ def entries(
             extra.setdefault(clean(span, 30), {})[clean(role, 20)] = colours[role, span]
     for span, shades in list(extra.items())[:6]:
         found.append(("box", list(shades.values())[:4], f"active: {span} of {', '.join(shades)}"))
-    hides = [colours.get((span["role"], span["span"]), first[0]) for span in active if span["contains_wait"]]
+    hides = paint(span for span in active if span["contains_wait"])
     if hides:
-        found.append(("hides", list(dict.fromkeys(hides))[:4], "active, but hides a wait without stamps of its own"))
-    if any(span["state"] == "async" for span in own):
-        found.append(("thin", first[:1] or ink["active"][:1], "asynchronous work under way (no state of the role)"))
-    if any(span["state"] not in ("async", "active", "stall") for span in own):
-        found.append(("scope", [ink["ink"]], "enclosing scope (no state of the role)"))
-    if len(own) < len(content.spans) or any(
-        span["x1"] > span["x_cut"] for span in own if span["state"] in ("active", "stall")
-    ):
-        found.append(
-            (
-                "open",
-                first[:1] or ink["active"][:1],
-                "counts in no state: its end is missing, elsewhere, or after the record",
-            )
-        )
+        found.append(("hides", hides, "active, but hides a wait without stamps of its own"))
+    kinds = (
+        ("thin", ("async",), "asynchronous work under way (no state of the role)"),
+        ("scope", ("scope", "unknown"), "enclosing scope, or a span of no declared state (no state of the role)"),
+    )
+    for kind, states, words in kinds:
+        found += [(kind, some, words)] if (some := paint(s for s in own if s["state"] in states)) else []
+    cut = [s for s in content.spans if not (s["complete"] and s["own"])]
+    cut += [s for s in own if s["state"] in ("active", "stall") and s["x1"] > s["x_cut"]]
+    if cut:
+        words = "counts in no state: its end is missing, on another lane, or after the record"
+        found.append(("open", paint(cut)[:1], words))
     events = sorted({clean(mark["event"], 24) for mark in content.markers if not mark["reason"]})
     if events:
         found.append(("marker", [ink["ink"]], f"stamp: {', '.join(events[:4])}{' …' if len(events) > 4 else ''}"))
@@ -151,9 +153,16 @@ def legend(
         if any(row["shape"] == shape for row in points)
     ]
     layers = [
-        marks("box", boxes)
+        marks("box", [row for row in boxes if not row["open"]])
         .mark_rect(**plain, strokeWidth=0.7)
         .encode(x=x_axis, x2="x1", y=y_axis, y2="y1", fill=fill, stroke=stroke),
+        *[
+            marks("open_box", [row])
+            .mark_rect(**plain, strokeWidth=1, strokeDash=[4, 2], fillOpacity=0.12)
+            .encode(x=x_axis, x2="x1", y=y_axis, y2="y1", fill=fill, stroke=stroke)
+            for row in boxes
+            if row["open"]
+        ],
         *dashed,
         *shapes,
         marks("text", texts)
@@ -187,8 +196,9 @@ def _swatch(
                     "x1": x + wide * (number + 1),
                     "y": y - tall,
                     "y1": y + tall,
-                    "fill": ink["paper"] if kind in ("scope", "open") else fill,
+                    "fill": ink["paper"] if kind == "scope" else fill,
                     "stroke": edge,
+                    "open": kind == "open",
                 }
             )
         if kind == "hides":
