@@ -26,21 +26,29 @@ VIEWS = (
 
 
 class SampleCase(NamedTuple):
-    """One real capture."""
+    """One real capture: the files, the role spec ('' none) and the options of the import."""
 
     name: str
     about: str
-    file: str
+    files: tuple[str, ...]
     spec: str
     options: dict[str, Any]
     findings: tuple[str, ...] = ()
 
     def make(self) -> Bundle:
         """Import it."""
-        options = {**self.options, "spec": str(find(self.spec))}
-        if "meta" in options:
-            options["meta"] = [str(find(options["meta"]))]
-        return import_files([find(self.file)], options)
+        options = dict(self.options)
+        if self.spec:
+            options["spec"] = str(find(self.spec))
+        for key in ("meta", "clean", "lifetimes"):
+            if key in options:
+                options[key] = [_path(text) for text in options[key]]
+        return import_files([find(name) for name in self.files], options)
+
+
+def _path(text: str) -> str:
+    name, colon, trips = text.partition(":")
+    return f"{find(name)}{colon}{trips}"
 
 
 def find(name: str) -> Path:
@@ -49,19 +57,21 @@ def find(name: str) -> Path:
     return own if own.exists() else Path(str(files("wsformat.samples").joinpath(name)))
 
 
+GEMM = {"layout": "3,16,64", "trip_count": 64}
+
 CASES: tuple[SampleCase, ...] = (
     SampleCase(
         "gemm_balanced",
         "a Hopper bf16 GEMM tile: one TMA producer, two wgmma consumers, a ring of four stages; 1 CTA",
-        "balanced_r0.i32",
+        ("balanced_r0.i32",),
         "gemm_roles.json",
-        {"layout": "3,16,64", "meta": "balanced_r0.meta", "trip_count": 64},
+        {**GEMM, "meta": ["balanced_r0.meta"]},
         ("I609",),
     ),
     SampleCase(
         "cute_pipeline",
         "a CuTe DSL pipeline: one producer warp, two consumer warps, three stages; no anchors",
-        "cute_pipeline_r0.npy",
+        ("cute_pipeline_r0.npy",),
         "cute_roles.json",
         {"trip_count": 48},
         ("I609",),
@@ -69,9 +79,30 @@ CASES: tuple[SampleCase, ...] = (
     SampleCase(
         "gemm_grid",
         "the first four CTAs of a grid of 132, one an SM, with anchors",
-        "grid132_first4_r0.i32",
+        ("grid132_first4_r0.i32",),
         "gemm_roles.json",
-        {"layout": "3,16,64", "meta": "grid132_first4_r0.meta", "trip_count": 64},
+        {**GEMM, "meta": ["grid132_first4_r0.meta"]},
         ("I609",),
+    ),
+    SampleCase(
+        "gemm_perturbation",
+        "the least disturbed stamps of the GEMM beside launches without stamps: slope and perturbation",
+        ("lowprobe_r0.i32",),
+        "gemm_roles.json",
+        {
+            **GEMM,
+            "meta": ["lowprobe_r0.meta"],
+            "allow_unwritten": True,
+            "lifetimes": ["one_2048_branchfree.metas:32", "one_4096_branchfree.metas:64"],
+            "clean": ["one_2048_clean.metas:32", "one_4096_clean.metas:64"],
+        },
+        ("I609", "W705"),
+    ),
+    SampleCase(
+        "ncu_seed_metrics",
+        "counters of the same GEMM by Nsight Compute, with the program's own output between the lines",
+        ("seed_metrics.mixed_stdout.csv",),
+        "",
+        {},
     ),
 )
