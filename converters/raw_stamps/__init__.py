@@ -115,16 +115,18 @@ def _raw_spec(asked: given.Given, loaded: Sequence[buffers.Buffers], paths: Sequ
 
 
 def _layout(asked: given.Given, raw_spec: Any, loaded: Sequence[buffers.Buffers], paths: Sequence[Path]) -> Layout:
-    if asked.layout is not None:
-        return asked.layout
+    layout: Layout | None = asked.layout
     for part in loaded:
-        if part.layout is not None:
-            return part.layout
-        if part.data.ndim >= 3:
-            return Layout(*(int(n) for n in part.data.shape[-3:]))
+        if layout is None:
+            layout = part.layout
+        if layout is None and part.data.ndim >= 3:
+            layout = Layout(*(int(n) for n in part.data.shape[-3:]))
+    if layout is not None:
+        return layout
     said = raw_spec.get("layout") if isinstance(raw_spec, dict) else None
     if isinstance(said, dict):
-        return buffers.parse_layout([said.get(n) for n in ("roles", "events", "iterations")], "role spec")
+        layout = buffers.parse_layout([said.get(n) for n in ("roles", "events", "iterations")], "role spec")
+        return layout
     raise BadRequest(f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64.")
 
 
