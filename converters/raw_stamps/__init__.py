@@ -121,13 +121,12 @@ def _layout(asked: given.Given, raw_spec: Any, loaded: Sequence[buffers.Buffers]
             layout = part.layout
         if layout is None and part.data.ndim >= 3:
             layout = Layout(*(int(n) for n in part.data.shape[-3:]))
-    if layout is not None:
-        return layout
     said = raw_spec.get("layout") if isinstance(raw_spec, dict) else None
-    if isinstance(said, dict):
+    if layout is None and isinstance(said, dict):
         layout = buffers.parse_layout([said.get(n) for n in ("roles", "events", "iterations")], "role spec")
-        return layout
-    raise BadRequest(f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64.")
+    if layout is None:
+        raise BadRequest(f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64.")
+    return layout
 
 
 def _launches(
