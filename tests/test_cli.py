@@ -361,3 +361,16 @@ def test_spec_check_finds(tmp_path: Path, spoil: Any, kinds: list[str], code: in
     text = run("spec", "check", path)
     assert text.exit_code == code
     assert all(kind in text.stdout for kind in kinds)
+
+
+def test_a_bundle_without_stamps_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "counters.wsformat"
+    cli_case.Bundle.from_tables({"captures": [{"capture_id": cli_case.CAPTURE, "kind": "profiled"}]}).write(path)
+    assert "No stamps and no spans" in ok("states", path)
+    assert "No waits" in ok("waits", path)
+    assert "No iterations" in ok("iterations", path)
+    assert "Fewer than two" in ok("overlap", path)
+    assert "a kernel without name on an unknown device" in ok("states", path)
+    for command in ("states", "waits", "overlap"):
+        assert ask(command, path) == []
+    assert run("critical-path", path).exit_code == 2

@@ -224,6 +224,39 @@ def test_spec_check_of_a_spec_in_the_form_of_the_skill() -> None:
     assert "unsaid" in {f["kind"] for f in found["findings"]}
 
 
+def test_spec_convert_there_and_back(tmp_path: Path) -> None:
+    skill, ours = tmp_path / "skill.json", tmp_path / "ours.json"
+    there = run("spec", "convert", SAMPLES / "gemm_roles.json", "-o", skill)
+    assert there.exit_code == 0, there.output
+    assert there.stderr.startswith("note: ")
+    assert set(json.loads(skill.read_text())) >= {"roles", "role_id", "active", "stall", "deps"}
+    back = run("spec", "convert", skill)
+    assert back.exit_code == 0, back.output
+    ours.write_text(back.stdout)
+    assert json.loads(back.stdout)["wsformat_rolespec"]
+    assert ask("spec", "check", ours)["problems"] == 0
+    assert run("spec", "convert", skill, "-o", skill).exit_code == 2
+    assert run("spec", "convert", tmp_path / "nobody.json").exit_code == 2
+
+
+def test_import_prints_what_the_converter_notes(tmp_path: Path) -> None:
+    out = tmp_path / "b.wsformat"
+    words = [
+        "import",
+        SAMPLES / "balanced_r0.i32",
+        "--spec",
+        SAMPLES / "gemm_spec.json",
+        "--layout",
+        "3,16,64",
+        "-o",
+        out,
+    ]
+    text = run(*words).stdout
+    assert "note on iteration_lag: " in text
+    notes = ask(*words, "--force")["notes"]
+    assert {note["subject"] for note in notes} >= {"iteration_lag", "role spec"}
+
+
 @pytest.mark.parametrize("name", ["t.pftrace", "t.json"])
 def test_export_chooses_the_writer_by_the_name(balanced: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name

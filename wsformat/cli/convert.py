@@ -142,12 +142,15 @@ def named_options(items: list[str] | None) -> dict[str, Any]:
 
 
 def imported(bundle: Bundle) -> dict[str, Any]:
-    """What an import made: rows of each table, each capture with its completeness and accounting."""
+    """What an import made: rows of each table, each capture with its completeness and accounting, and the notes."""
     from wsformat.cli.query import bundle_info
 
     with scopes.analysis(bundle.path or Path()) as scope:
         found = bundle_info(scope)
-    return {key: found[key] for key in ("path", "tables", "captures", "sources")}
+        notes = scope.rows(
+            "SELECT capture_id, subject, text FROM findings WHERE kind = 'message' ORDER BY capture_id, subject, text"
+        )
+    return {**{key: found[key] for key in ("path", "tables", "captures", "sources")}, "notes": notes}
 
 
 def _print_imported(found: dict[str, Any], files: list[str]) -> None:
@@ -163,8 +166,14 @@ def _print_imported(found: dict[str, Any], files: list[str]) -> None:
         for name, value in capture["accounting"].items():
             shown = number(value) if isinstance(value, int) else value
             print(clean(f"  {name.replace('_', ' ')}: {shown}"))
+    for note in found["notes"]:
+        print(clean(f"note on {note['subject']}: {note['text']}"))
     path = found["path"]
-    print(f"next: wsformat states {path}\n      wsformat waits {path}\n      wsformat view {path} -o timeline.html")
+    lines = [f"wsformat states {path}", f"wsformat waits {path}", f"wsformat view {path} -o timeline.html"]
+    if not found["tables"].get("lanes"):
+        table = next((name for name in ("metrics", "predictions") if found["tables"].get(name)), "captures")
+        lines = [f"wsformat info {path}", f'wsformat query {path} "SELECT * FROM {table} LIMIT 20"']
+    print("next: " + "\n      ".join(lines))
 
 
 def export(

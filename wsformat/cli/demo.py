@@ -50,12 +50,13 @@ def demo(output: Folder = Path("out")) -> None:
     """
     from wsformat.cli import story
     from wsformat.cli.progress import progress
+    from wsformat.cli.sink import write_text
 
     files = list(story.written({name: what for name, (*_, what) in CASES.items()}))
     own = _prepare(output, files)
     index = {"made_by": MADE_BY, "version": __version__, "files": files}
     # First of all, so that a demo that was interrupted can be run again.
-    _write(output / INDEX, json_text.dumps(index, indent=1) + "\n")
+    write_text(output / INDEX, json_text.dumps(index, indent=1) + "\n")
     with progress("demo") as advance:
 
         def tell(step: str, done: int) -> None:
@@ -78,10 +79,10 @@ def demo(output: Folder = Path("out")) -> None:
         missing = _draw(bundles["balanced"], output)
         tell("summary", 4)
     for name in (*story.RESULTS, "query"):
-        _write(output / f"{name}.json", json_text.dumps(found["balanced"][name], indent=1) + "\n")
+        write_text(output / f"{name}.json", json_text.dumps(found["balanced"][name], indent=1) + "\n")
     cases = {name: what for name, (*_, what) in CASES.items()}
     short = story.summary(cases, reports, found)
-    _write(output / "summary.md", short + story.details(output, cases, found["balanced"]["query"], SQL, missing))
+    write_text(output / "summary.md", short + story.details(output, cases, found["balanced"]["query"], SQL, missing))
     print(short)
     print(f"Written to {output}: {', '.join(name for name in files if not missing or name not in PICTURES)}.")
     if missing:
@@ -169,7 +170,3 @@ def _draw(bundle: Bundle, output: Path) -> str:
     for name in PICTURES:
         made.write(output / name, force=True)
     return ""
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

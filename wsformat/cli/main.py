@@ -21,7 +21,7 @@ from wsformat.cli import (
     overlap,
     picture,
     query,
-    spec_check,
+    spec,
     states,
     waits,
 )
@@ -68,7 +68,7 @@ app.command("export", rich_help_panel=GET)(convert.export)
 app.command("formats", rich_help_panel=GET)(convert.formats)
 app.command("info", rich_help_panel=CHECK)(query.info)
 app.command("validate", rich_help_panel=CHECK)(check.validate)
-app.add_typer(spec_check.spec_app, name="spec", rich_help_panel=CHECK)
+app.add_typer(spec.spec_app, name="spec", rich_help_panel=CHECK)
 app.command("states", rich_help_panel=LOOK)(states.states)
 app.command("waits", rich_help_panel=LOOK)(waits.waits)
 app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)

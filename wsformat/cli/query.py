@@ -146,6 +146,7 @@ def _print_info(found: dict[str, Any]) -> None:
         for launch in capture["launches"]:
             grid = "x".join(str(launch[f"grid_{axis}"]) for axis in "xyz")
             what = f"{scopes.count(launch['count'], 'launch', 'launches')} {launch['kind']}, tool {launch['tool']}"
+            what += f", kernel {launch['kernel']}" if launch["kernel"] not in ("", capture["kernel"]) else ""
             what += f", trip count {_known(launch['trip_count'])}, slots {_known(launch['slots'])}"
             print(clean(f"  {what}" + (f", grid {grid}" if launch["grid_x"] >= 0 else "")))
         for lane in capture["lanes"]:

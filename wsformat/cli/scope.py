@@ -185,13 +185,24 @@ def headline(scope: Analysis) -> list[str]:
     for row in scope.rows(
         f"""
         SELECT c.*, (SELECT COUNT(*) FROM launches l WHERE l.capture_id = c.capture_id) AS launches,
+               (SELECT COUNT(DISTINCT k.kernel) FROM launches k WHERE k.capture_id = c.capture_id) AS kernel_count,
+               (SELECT MIN(k.kernel) FROM launches k WHERE k.capture_id = c.capture_id) AS kernels,
                (SELECT COUNT(DISTINCT n.cta) FROM lanes n WHERE n.capture_id = c.capture_id AND n.cta >= 0) AS ctas
         FROM captures c WHERE {scope.where("capture_id", alias="c")} ORDER BY c.capture_id
         """
     ):
-        device = f" on {row['device']}" if row["device"] else ""
-        facts = [f for f in (row["kernel"] + device, row["shape"], row["dtype"]) if f]
-        facts += [count(row["launches"], "launch", "launches"), count(row["ctas"], "CTA")]
+        kernel = row["kernel"] or (row["kernels"] if row["kernel_count"] == 1 else f"{row['kernel_count']} kernels")
+        facts = [
+            f
+            for f in (
+                f"{kernel or 'a kernel without name'} on {row['device'] or 'an unknown device'}",
+                row["shape"],
+                row["dtype"],
+            )
+            if f
+        ]
+        facts += [count(row["launches"], "launch", "launches")]
+        facts += [count(row["ctas"], "CTA")] if row["ctas"] else []
         lines.append(clean(f"{scope.name(row['capture_id'])}: {', '.join(facts)}"))
         note = f"completeness: {row['completeness']}"
         if row["completeness"] == "truncated":

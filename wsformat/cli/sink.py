@@ -147,6 +147,22 @@ def check_file(path: Path, *, force: bool) -> None:
         raise WsformatError(f"{path.parent}: no such directory", "Create it, or choose another output.")
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all.
+
+    Raises:
+        WsformatError: it cannot be written.
+    """
+    scratch = path.parent / f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        os.replace(scratch, path)
+    except OSError as error:
+        raise WsformatError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
 def print_csv(table: pa.Table) -> None:
     """Print an Arrow table as CSV to standard output."""
     import pyarrow.csv as pc

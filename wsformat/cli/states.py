@@ -113,6 +113,9 @@ def _print(scope: Analysis, lanes: list[dict[str, Any]], each: bool) -> None:
     spread = not each and any(g["lanes"] > 1 for g in groups)
     for line in scopes.headline(scope):
         print(line)
+    if not lanes:
+        print("\nNo stamps and no spans here, so there are no states; `wsformat info` lists what there is.")
+        return
     unit = "/".join(scopes.units(scope)) or "tick"
     print(f"Ticks are {unit}s{'; mean of the lanes' if spread else ''}; shares are of the extent.\n")
     columns = [f"<{name}" for name, on in several.items() if on]

@@ -1,7 +1,8 @@
-"""`wsformat spec check`: what the declared stamps cannot tell, before anybody trusts a number."""
+"""`wsformat spec`: what the declared stamps cannot tell, before anybody trusts a number; and the forms of a spec."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +10,11 @@ import typer
 
 from wsformat.cli import scope as scopes
 from wsformat.cli.failure import FINDINGS
-from wsformat.cli.scope import Analysis, Capture, Json
+from wsformat.cli.scope import Analysis, Capture, Force, Json
 
 PROBLEM, NOTE = "problem", "note"
 
-spec_app = typer.Typer(help="Look at role specs.", no_args_is_help=True)
+spec_app = typer.Typer(help="Check and convert role specs.", no_args_is_help=True)
 Subject = Annotated[
     Path, typer.Argument(metavar="X", help="a bundle, or a role spec (JSON) before the first run", show_default=False)
 ]
@@ -182,6 +183,44 @@ def _of_spec(path: Path) -> list[dict[str, Any]]:
         found = findings(Analysis(bundle, connection, ("spec",)), measured=False)
     place = {"severity": NOTE, "kind": "unsaid", "capture_id": "spec", "role": "", "name": ""}
     return [*found, *({**place, "text": text} for text in unsaid)]
+
+
+SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="a role spec, ours or in the skill's form")]
+SpecOutput = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="write here instead of printing")
+]
+
+
+@spec_app.command("convert")
+def convert(spec: SpecFile, output: SpecOutput = None, force: Force = False) -> None:
+    """Convert a role spec to the other form: the skill's to ours, ours to the skill's.
+
+    What the form cannot say is listed on standard error.
+    """
+    import json as json_text
+
+    from wsformat.cli.sink import check_file, write_text
+    from wsformat.manifest import parse_json, read_text
+    from wsformat.rolespec import parse
+    from wsformat.skillspec import from_skill, is_skill_spec, to_skill
+
+    if output is not None:
+        check_file(output, force=force)
+    data = parse_json(read_text(spec), str(spec))
+    made: dict[str, Any]
+    if is_skill_spec(data):
+        ours, notes = from_skill(data, str(spec))
+        made = ours.to_json()
+    else:
+        made, notes = to_skill(parse(data, str(spec)))
+    text = json_text.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    if output is None:
+        print(text, end="")
+    else:
+        write_text(output, text)
+        print(output)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _print(subject: Path, found: list[dict[str, Any]], problems: int) -> None:
