@@ -125,7 +125,9 @@ def _layout(asked: given.Given, raw_spec: Any, loaded: Sequence[buffers.Buffers]
     if layout is None and isinstance(said, dict):
         layout = buffers.parse_layout([said.get(n) for n in ("roles", "events", "iterations")], "role spec")
     if layout is None:
-        raise BadRequest(f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64.")
+        raise BadRequest(
+            f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64."
+        )
     return layout
 
 
