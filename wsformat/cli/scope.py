@@ -191,7 +191,7 @@ def headline(scope: Analysis) -> list[str]:
         FROM captures c WHERE {scope.where("capture_id", alias="c")} ORDER BY c.capture_id
         """
     ):
-        kernel = row["kernel"] or (row["kernels"] if row["kernel_count"] == 1 else f"{row['kernel_count']} kernels")
+        kernel = row["kernel"] or (row["kernels"] if row["kernel_count"] < 2 else f"{row['kernel_count']} kernels")
         facts = [
             f
             for f in (
@@ -204,7 +204,7 @@ def headline(scope: Analysis) -> list[str]:
         facts += [count(row["launches"], "launch", "launches")]
         facts += [count(row["ctas"], "CTA")] if row["ctas"] else []
         lines.append(clean(f"{scope.name(row['capture_id'])}: {', '.join(facts)}"))
-        note = f"completeness: {row['completeness']}"
+        note = f"completeness: {row['completeness'] or 'unknown'}"
         if row["completeness"] == "truncated":
             note += " (states hold for the recorded window only)"
         known = [p for p in disturbed if p["capture_id"] == row["capture_id"]]
