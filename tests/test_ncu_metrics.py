@@ -53,7 +53,7 @@ def test_every_name_exists_on_the_chips_that_it_claims(root: Path) -> None:
 def test_issued_tensor_instructions_are_not_utilisation_on_hopper() -> None:
     found = of({ISSUED: 1.8}).resolve("tensor_busy")
     assert isinstance(found, Missing)
-    assert found.refused == (f"{ISSUED}: {families()['quantities']['tensor_busy']['never'][0]['why']}",)
+    assert found.refused == (f"{ISSUED} = 1.8: {families()['quantities']['tensor_busy']['never'][0]['why']}",)
     both = resolved({ISSUED: 1.8, TENSOR: 56.3}, "tensor_busy")
     assert (both.value, both.metric) == (56.3, TENSOR)
     assert both.refused[0].startswith(ISSUED)

@@ -149,12 +149,7 @@ class Counters:
         if quantity not in known:
             raise BadRequest(f"no quantity {quantity!r}", f"Quantities: {', '.join(known)}.")
         entry = known[quantity]
-        refused = tuple(
-            f"{name}: {trap['why']}"
-            for trap in entry.get("never", ())
-            for name in self.readings
-            if name.partition(".")[0] == trap["metric"]
-        )
+        refused = tuple(filter(None, (self._refusal(trap) for trap in entry.get("never", ()))))
         skipped: list[str] = []
         for place, candidate in enumerate(entry["candidates"]):
             state = self._state(candidate)
@@ -170,6 +165,14 @@ class Counters:
             return self._resolved(quantity, entry, chosen, place, skipped, refused)
         why = "; ".join(skipped) or "no candidate"
         return Missing(quantity, why, refused)
+
+    def _refusal(self, trap: Mapping[str, str]) -> str:
+        """What to say of a name that must not serve; '' when the report has none such."""
+        names = [n for n, r in self.readings.items() if n.partition(".")[0] == trap["metric"] and r.value is not None]
+        if not names:
+            return ""
+        more = f" (and {len(names) - 1} more of {trap['metric']})" if len(names) > 1 else ""
+        return f"{names[0]} = {self.value(names[0]):g}{more}: {trap['why']}"
 
     def _fits(self, candidate: Mapping[str, Any]) -> bool:
         """A name that serves here is not refused in the same breath (it is legitimate on older chips)."""
@@ -222,9 +225,13 @@ class Counters:
                 why = f"family {family['family']}: {family['meaning']}"
                 skipped += [s for s in (self._dead_family(),) if s]
                 return composition(family["family"], family["unit"], real, found, "; ".join([why, *skipped]))
-            skipped.append(f"{family['metric']} {'has no values' if asked else 'was not collected'}")
+            if asked:
+                skipped.append(f"{family['metric'].format(reason='*')} has no values")
         dead = self._dead_family()
-        return Missing("stalls", "; ".join([*([dead] if dead else []), *skipped]))
+        count = len(families()["stall_families"])
+        return Missing(
+            "stalls", "; ".join([*([dead] if dead else []), *skipped, f"no values in any of {count} families"])
+        )
 
     def _dead_family(self) -> str:
         """What to say of names that no chip has and recipes ask for; '' when the report has none."""
