@@ -151,6 +151,27 @@ def test_rows_that_others_need_are_refused_with_the_rule(root: Path) -> None:
     assert [p.name for p in root.parent.iterdir()] == [root.name]
 
 
+def test_chosen_rows_make_a_sampled_bundle(root: Path) -> None:
+    """Somebody keeps the stamps of two iterations only: the lanes are counted anew and no longer complete."""
+    frame = pl.read_parquet(root / "events.parquet")
+    frame.filter(pl.col("iteration") < 2).write_parquet(root / "events.parquet")
+    assert "E708" in validate(root).codes
+    sealed = seal(root)
+    assert validate(root).clean
+    lanes = sealed.bundle.sql(
+        "SELECT lane, records_kept, completeness FROM lanes WHERE role IN ('producer', 'consumer') ORDER BY lane"
+    ).to_pylist()
+    assert lanes == [{"lane": n, "records_kept": 6, "completeness": "sampled"} for n in (1, 2)]
+    captures = sealed.bundle.sql(
+        "SELECT kind, completeness FROM captures WHERE kind IN ('stamped', 'traced') ORDER BY kind"
+    )
+    assert captures.to_pylist() == [
+        {"kind": "stamped", "completeness": "sampled"},
+        {"kind": "traced", "completeness": "complete"},
+    ]
+    assert "lanes: records_kept counted anew for 2 lanes, 2 of them sampled now" in sealed.notes
+
+
 def test_to_another_directory(root: Path, tmp_path: Path) -> None:
     with_polars(root / "events.parquet")
     (root / "notes.txt").write_text("mine")

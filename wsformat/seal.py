@@ -34,6 +34,20 @@ EXACT = 2**53
 """Above this a DOUBLE does not hold every integer."""
 PANDAS_INDEX = "__index_level_"
 
+CHANGED_LANES = """
+SELECT l.capture_id, l.lane, COALESCE(k.n, 0) AS n,
+       l.completeness = 'complete' AND COALESCE(k.n, 0) < l.records_kept AS thinned
+FROM lanes l LEFT JOIN kept k ON k.capture_id = l.capture_id AND k.lane = l.lane
+WHERE l.records_kept >= 0 AND l.records_kept <> COALESCE(k.n, 0)"""
+NEW_LANES = """
+SELECT l.* REPLACE (COALESCE(c.n, l.records_kept) AS records_kept,
+                    CASE WHEN c.thinned THEN 'sampled' ELSE l.completeness END AS completeness)
+FROM lanes l LEFT JOIN changed c ON c.capture_id = l.capture_id AND c.lane = l.lane"""
+NEW_CAPTURES = """
+SELECT c.* REPLACE (CASE WHEN c.completeness = 'complete' AND t.capture_id IS NOT NULL THEN 'sampled'
+                         ELSE c.completeness END AS completeness)
+FROM captures c LEFT JOIN (SELECT DISTINCT capture_id FROM changed WHERE thinned) t ON t.capture_id = c.capture_id"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
@@ -81,10 +95,12 @@ def seal(
         check_target(out, force=force)
     manifest = _manifest(root)
     notes: list[str] = []
-    data = {name: _table(name, path, notes) for name, path in _table_files(root, manifest, strict=in_place).items()}
+    files = _table_files(root, manifest, strict=in_place)
+    data = {name: _table(name, path, notes) for name, path in files.items()}
     scratch = out.parent / f".{out.name}.sealing-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        write_bundle(Bundle(data, manifest), scratch, force=False, progress=progress)
+        recounted = _recounted(Bundle(data, manifest), files, notes)
+        write_bundle(recounted, scratch, force=False, progress=progress)
         report = validate(scratch)
         if not report.ok:
             errors = [problem.text() for problem in report.problems if problem.level == "E"]
@@ -173,6 +189,34 @@ def _table(name: str, path: Path, notes: list[str]) -> TableData:
             yield _cast(part, path, {column.name: column for column in own})
 
     return TableData(name, -1 if rows else 0, batches)
+
+
+def _recounted(bundle: Bundle, files: dict[str, Path], notes: list[str]) -> Bundle:
+    """The bundle with ``records_kept`` of its lanes counted anew.
+
+    A lane that was complete and has lost rows is sampled now: only chosen records are here, on purpose. The
+    completeness of its capture follows.
+    """
+    sources = [parquet_source(files[name]) for name in ("events", "spans") if name in files]
+    if "lanes" not in files or not sources:
+        return bundle
+    lanes, captures = bundle.table("lanes"), bundle.table("captures")
+    rows = " UNION ALL ".join(f"SELECT CAST(capture_id AS VARCHAR) AS capture_id, lane FROM {s}" for s in sources)
+    with duckdb.connect() as connection:
+        connection.register("lanes", lanes)
+        connection.register("captures", captures)
+        connection.execute(
+            f"CREATE TEMP TABLE kept AS SELECT capture_id, lane, COUNT(*) AS n FROM ({rows}) GROUP BY ALL"
+        )
+        changed = connection.sql(CHANGED_LANES).to_arrow_table()
+        if not changed.num_rows:
+            return bundle
+        connection.register("changed", changed)
+        new_lanes = connection.sql(NEW_LANES).to_arrow_table()
+        new_captures = connection.sql(NEW_CAPTURES).to_arrow_table()
+    thinned = pc.sum(changed.column("thinned")).as_py()
+    notes.append(f"lanes: records_kept counted anew for {changed.num_rows} lanes, {thinned} of them sampled now")
+    return bundle.with_tables({"lanes": new_lanes, "captures": new_captures})
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
