@@ -199,6 +199,8 @@ def test_a_signal_stamped_after_the_end_does_not_move_the_path_forward() -> None
     waits = [("r1", "wait", "stall", "enter", "exit")]
     events = [(0, "go", 0, 0), (0, "go", 1, 1_003), (1, "enter", 0, 5), (1, "exit", 0, 8), (1, "enter", 1, 100),
               (1, "exit", 1, 1_000), (1, "end", 1, 1_200)]  # fmt: skip
+    waits.append(("r1", "poke", "stall", "poke0", "poke1"))
+    events += [(1, "poke0", 0, 1_100), (1, "poke1", 0, 1_100)]  # a stall of no length, which cuts nothing
     path = critical_path(made_by_hand(events, waits, [("r0", "go", "r1", "exit")], latency=-3.0))
     fills_the_window(path, 0, 1_200)
     assert segments(path) == [(0, "untracked", "", 0, 1_000), (1, "untracked", "", 1_000, 1_200)]

@@ -15,9 +15,10 @@ lane is truncated), without gap or overlap: the ticks of its segments add up to 
    ``t1 <= T`` (ties: the one that began last, then the greater span name, then the greater iteration). The path holds
    ``[t1, T]`` on ``L`` in the states of ``L`` (4), and ``[h, t1]`` as ``latency`` of that wait: what its signal took
    to release it. It goes on at ``h`` on the signal's lane.
-4. *On a lane* the states are those of ``state_interval``: stall over active over untracked. Of several complete spans
-   of that state open over a piece, the one that began last names it (ties: the one that ended first, then the smaller
-   span name, then the smaller iteration); ``untracked`` has no span.
+4. *On a lane* a piece ends wherever a complete stall or active span of the lane, longer than 0, begins or ends; pieces
+   are not joined. States are exclusive: stall over active over untracked. Of several complete spans of that state open
+   over a piece, the one that began last names it (ties: the one that ended first, then the smaller span name, then the
+   smaller iteration); ``untracked`` has no span.
 5. *End.* When ``L`` has no such wait left, the path holds ``L`` back to its first point, and what is left of the
    window before that as ``untracked`` on ``L``: nothing recorded says what held the lane's first point.
 
@@ -231,7 +232,7 @@ def _pieces(
     columns = {k: (_ints(v, "lane"), _ints(v, "t0"), _ints(v, "t1")) for k, v in tables.items()}
     pieces = {}
     for lane in firsts:
-        own = {k: np.flatnonzero(lanes == lane) for k, (lanes, _, _) in columns.items()}
+        own = {k: np.flatnonzero((lanes == lane) & (t1 > t0)) for k, (lanes, t0, t1) in columns.items()}
         cuts = [np.array([start, stop], np.int64)]
         cuts += [columns[k][side][own[k]] for k in own for side in (1, 2)]
         edges = np.unique(np.concatenate(cuts))
