@@ -116,9 +116,13 @@ def _subject(source: str | os.PathLike[str] | Bundle) -> Subject:
         held = {name: TableFile(name, data=part) for name, part in source.data.items()}
         return Subject(None, source.manifest.to_json(), held)
     root = Path(source)
-    if not root.exists():
+    try:
+        there, directory = root.exists(), root.is_dir()
+    except (OSError, ValueError) as error:
+        raise MalformedInput(f"{clip(str(root))}: {getattr(error, 'strerror', None) or error}") from error
+    if not there:
         raise MalformedInput(f"{root}: no such bundle")
-    if not root.is_dir():
+    if not directory:
         raise MalformedInput(
             f"{root}: a bundle is a directory (NAME.wsformat), this is a file",
             "Unpack a NAME.wsformat.zip with `wsformat unzip`; import a foreign file with `wsformat import`.",
