@@ -24,6 +24,7 @@ OPTIONS: dict[str, str] = {
     "trip_count": "iterations of the main loop in one CTA, when known: decides whether the slots were too few",
     "unwritten": "value of a slot that nobody wrote, by default 0",
     "allow_unwritten": "accept a spec whose spans or edges name events that the kernel never stamped",
+    "lag": "BARRIER=LAG: iteration lag of a barrier's edges where the role spec leaves it open, such as empty=4",
     "pass": "number of the stamped pass, from 0, when one kernel is stamped in several passes with few stamps each",
     "lifetimes": "FILE:TRIPS: start and end records of further stamped launches without their stamps",
     "clean": "FILE:TRIPS: start and end records of launches without stamps, for slope and perturbation",
@@ -38,6 +39,7 @@ class Given:
     Attributes:
         spec: role spec as JSON values, None when the input must carry it; ``spec_path`` the file it came from.
         layout, meta, trip_count, unwritten, allow_unwritten: as in OPTIONS; ``pass_number`` is its pass.
+        lags: lag of each barrier that was stated.
         lifetimes, clean: files with their trip counts.
         facts: columns of captures.
     """
@@ -50,6 +52,7 @@ class Given:
     unwritten: int = 0
     allow_unwritten: bool = False
     pass_number: int = -1
+    lags: Mapping[str, int] = field(default_factory=dict)
     lifetimes: tuple[tuple[Path, int], ...] = ()
     clean: tuple[tuple[Path, int], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Given:
             "allow_unwritten": self.allow_unwritten,
             "meta": len(self.meta),
             **({"pass": self.pass_number} if self.pass_number >= 0 else {}),
+            **({"lag": dict(sorted(self.lags.items()))} if self.lags else {}),
             "lifetimes": [trips for _, trips in self.lifetimes],
             **self.facts,
         }
@@ -101,6 +105,7 @@ def parse(options: Mapping[str, Any], inputs: int) -> Given:
         unwritten=unwritten - 2**64 if unwritten >= 2**63 else unwritten,
         allow_unwritten=_yes(options.get("allow_unwritten", False)),
         pass_number=_integer("pass", options.get("pass", -1)),
+        lags=_lags(options.get("lag")),
         lifetimes=tuple(_with_trips("lifetimes", item) for item in _many(options.get("lifetimes"))),
         clean=tuple(_with_trips("clean", item) for item in _many(options.get("clean"))),
         facts={name: _fact(name, options[name]) for name in FACTS if options.get(name) is not None},
@@ -150,6 +155,18 @@ def _with_trips(name: str, item: Any) -> tuple[Path, int]:
     if count < 1:
         raise BadRequest(f"{name} {item!r}: the loop runs at least once")
     return Path(path), count
+
+
+def _lags(value: Any) -> dict[str, int]:
+    if isinstance(value, Mapping):
+        return {str(barrier): _integer(f"lag of {barrier}", lag) for barrier, lag in value.items()}
+    found: dict[str, int] = {}
+    for item in [part for text in _many(value) for part in str(text).split(",")]:
+        barrier, equals, lag = item.rpartition("=")
+        if not equals or not barrier:
+            raise BadRequest(f"lag {item!r}: no barrier and number", "Give BARRIER=LAG, such as empty=4.")
+        found[barrier.strip()] = _integer(f"lag of {barrier}", lag.strip())
+    return found
 
 
 def _fact(name: str, value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from wsformat import lags, rolespec, skillspec
 from wsformat.converters.raw_stamps.options import Given
-from wsformat.errors import MalformedInput
+from wsformat.errors import BadRequest, MalformedInput
 from wsformat.rolespec import Layout, RoleSpec, Row
 from wsformat.stamp_launch import StampLaunch, last_written, sample_times, words
 from wsformat.stamp_times import Array, is_written
@@ -57,12 +57,33 @@ def resolve(
         notes += [("role spec", text) for text in loops]
     spec = _add_strays(spec, used, notes)
     _refuse_unwritten(spec, used, name, asked.allow_unwritten, notes)
+    spec = _state_lags(spec, asked.lags, name, notes)
     if any(edge["producer_step"] == 0 for edge in spec.dependencies):
         sample = sample_times(launches[:LAG_LAUNCHES], spec, asked.unwritten)
         spec, found, _ = lags.infer_lags(spec, sample)
         notes += [("iteration_lag", text) for text in found]
     _note_trip_count(spec, used, asked.trip_count, notes)
     return spec, notes
+
+
+def _state_lags(spec: RoleSpec, stated: Mapping[str, int], name: str, notes: list[Note]) -> RoleSpec:
+    """Lags that the user states for barriers whose edges have none.
+
+    Raises:
+        BadRequest: a barrier that the spec does not name, or whose lag the spec gives already.
+    """
+    edges = list(spec.dependencies)
+    for barrier, lag in stated.items():
+        mine = [i for i, edge in enumerate(edges) if edge["barrier"] == barrier]
+        if not mine:
+            known = ", ".join(sorted({edge["barrier"] for edge in edges})) or "none"
+            raise BadRequest(f"lag {barrier}={lag}: {name} has no edge of that barrier", f"Barriers: {known}.")
+        if any(edges[i]["producer_step"] for i in mine):
+            raise BadRequest(f"lag {barrier}={lag}: {name} gives the lag of that barrier itself")
+        for i in mine:
+            edges[i] = {**edges[i], "producer_step": 1, "consumer_step": 1, "iteration_lag": lag}
+        notes.append(("iteration_lag", f"{barrier}: {lag}, as stated on import."))
+    return spec.with_rows(dependencies=edges) if stated else spec
 
 
 def _note_trip_count(spec: RoleSpec, used: Array, trip_count: int, notes: list[Note]) -> None:
