@@ -104,7 +104,8 @@ def import_(
     # Only what was asked for: a converter without that option says so.
     options = named_options(option) | {n: v for n, v in given.items() if v is not None and v not in ("", [], False)}
     with progress("import") as advance:
-        bundle = import_files(files, options, format_name=format_).write(target, force=force, progress=advance)
+        read = import_files(files, options, format_name=format_, progress=advance)
+        bundle = read.write(target, force=force, progress=advance)
     found = imported(bundle)
     if json:
         print_json(found)
