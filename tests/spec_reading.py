@@ -62,9 +62,8 @@ class Span:
     end_point: str
     type: Row = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    declared: set[tuple[str, str]] = field(default_factory=set)
+    kinds: set[tuple[Any, ...]] = field(default_factory=set)
     has_free: bool = False
-    is_broken: bool = False
     is_open: bool = False
     binding: Edge | None = None
     is_early: bool = False
@@ -86,7 +85,7 @@ class Edge:
     """A needed edge of a wait."""
 
     row: Row
-    group: tuple[Any, ...]
+    kind: tuple[Any, ...]
     iteration: int | None = None
     signal: int | None = None
     lane: int = -1
@@ -198,10 +197,9 @@ class Capture:
         signal = self._signals()
         for wait in waits:
             self._edges(wait, signal)
-        self._contradict(waits)
         self._release(waits)
         for wait in waits:
-            wait.is_open = wait.is_broken or any(e.release is None for e in wait.edges)
+            wait.is_open = any(e.signal is None or e.is_contradicted or e.release is None for e in wait.edges)
             if wait.edges and all(e.signal is not None for e in wait.edges):
                 wait.binding = min(wait.edges, key=lambda e: e.order)
             wait.is_early = not wait.is_open and self._satisfied(wait)
@@ -226,8 +224,7 @@ class Capture:
             wrote[key].add(p["lane"])
             found[(*key, p["iteration"])].append((p["t"], p["lane"]))
 
-        def in_doubt(lane: int) -> bool:
-            team = teams[(*self.place(lane), self.lanes[lane]["role"])]
+        def in_doubt(team: list[Row]) -> bool:
             return len(team) >= 2 and any(r["completeness"] != "complete" or r["records_lost"] > 0 for r in team)
 
         def signal(row: Row, lane: int, iteration: int) -> tuple[int | None, int]:
@@ -235,8 +232,10 @@ class Capture:
             points = found.get((*key, iteration), [])
             if row["mechanism"] == "commit" and row["producer_role"] == row["consumer_role"]:
                 points = [p for p in points if p[1] == lane]
-            elif len(points) < sum(in_doubt(other) for other in wrote[key]):
-                return None, -1
+            elif in_doubt(teams[key[:-1]]):
+                writers = sum(self.lanes[other]["role"] == row["producer_role"] for other in wrote[key])
+                if len(points) < writers:
+                    return None, -1
             last = max((t for t, _ in points), default=None)
             return last, min((n for t, n in points if t == last), default=-1)
 
@@ -247,9 +246,9 @@ class Capture:
         for row in self.rows["dependencies"]:
             if (row["consumer_role"], row["consumer_event"]) != (role, wait.end_point):
                 continue
-            point = row["producer_role"], row["producer_event"]
-            wait.declared.add(point)
-            edge = Edge(row, (role, wait.name, self.unit_and_step(wait)[0], point))
+            point = (row["producer_role"], row["producer_event"]) if row["completion"] == "async" else ()
+            edge = Edge(row, (role, wait.name, wait.end_point, self.unit_and_step(wait)[0], *point))
+            wait.kinds.add(edge.kind)
             if row["producer_step"] > 0 and row["consumer_step"] > 0 and wait.iteration >= 0:
                 n = row["consumer_step"] * wait.iteration - row["iteration_lag"]
                 if n % row["producer_step"]:
@@ -262,32 +261,26 @@ class Capture:
                     edge.signal, edge.lane = signal(row, wait.lane, edge.iteration)
             wait.edges.append(edge)
 
-    def _contradict(self, waits: list[Span]) -> None:
-        shortest: dict[tuple[Any, ...], int] = {}
-        for wait in waits:
-            for point in wait.declared:
-                group = self.lanes[wait.lane]["role"], wait.name, self.unit_and_step(wait)[0], point
-                shortest[group] = min(shortest.get(group, FAR), wait.length)
+    def _release(self, waits: list[Span]) -> None:
+        tolerance, slacks = {}, defaultdict(list)
+        for kind in {kind for wait in waits for kind in wait.kinds}:
+            alike = [wait for wait in waits if kind in wait.kinds]
+            step = max(self.unit_and_step(wait)[1] for wait in alike)
+            tolerance[kind] = min(wait.length for wait in alike) + step
         for wait in waits:
             for edge in wait.edges:
-                bound = shortest[edge.group] + self.unit_and_step(wait)[1]
-                edge.is_contradicted = edge.signal is not None and edge.signal - wait.t1 > bound
-            wait.is_broken = any(e.signal is None or e.is_contradicted for e in wait.edges)
-
-    def _release(self, waits: list[Span]) -> None:
-        least: dict[tuple[Any, ...], int] = {}
-        for wait in waits:
-            signals = [e.signal for e in wait.edges if e.signal is not None]
-            for edge in wait.edges if not wait.is_broken else []:
-                assert edge.signal is not None
-                counts = edge.row["completion"] != "signal" or edge.signal == max(signals)
-                if wait.t0 < edge.signal and counts:
-                    least[edge.group] = min(least.get(edge.group, FAR), wait.t1 - edge.signal)
-        for edge in (e for wait in waits for e in wait.edges if e.signal is not None):
+                if edge.signal is not None and edge.signal > wait.t0:
+                    slacks[edge.kind].append(wait.t1 - edge.signal)
+        for wait, edge in ((w, e) for w in waits for e in w.edges if e.signal is not None):
+            assert edge.signal is not None
+            edge.is_contradicted = edge.signal - wait.t1 > tolerance[edge.kind]
+            found = slacks[edge.kind]
+            if min(found, default=0) < -tolerance[edge.kind]:
+                found = [slack for slack in found if slack >= 0]
             if edge.row["latency_ticks"] is not None:
                 edge.release = rounded(edge.row["latency_ticks"])
             else:
-                edge.release = least.get(edge.group, 0 if edge.row["completion"] == "signal" else None)
+                edge.release = min(found, default=None if edge.row["completion"] == "async" else 0)
 
     @staticmethod
     def _satisfied(wait: Span) -> bool:

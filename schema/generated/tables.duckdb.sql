@@ -139,9 +139,9 @@ COMMENT ON COLUMN lanes.t_start IS 'First instruction of the warp or CTA; -1 not
 COMMENT ON COLUMN lanes.t_end IS 'Last instruction of the warp or CTA; -1 not recorded. Unit: tick.';
 COMMENT ON COLUMN lanes.completeness IS 'Whether the lane holds every record that its stamps made.';
 COMMENT ON COLUMN lanes.records_expected IS 'Records that the recorder should have written; -1 unknown. Unit: record.';
-COMMENT ON COLUMN lanes.records_kept IS 'Records of this lane in this bundle. Unit: record.';
+COMMENT ON COLUMN lanes.records_kept IS 'Records of this lane in this bundle; -1 not counted. Unit: record.';
 COMMENT ON COLUMN lanes.records_lost IS 'Records known to be lost; -1 unknown. Unit: record.';
-COMMENT ON COLUMN lanes.wraps IS 'Counter wraps undone while decoding.';
+COMMENT ON COLUMN lanes.wraps IS 'Counter wraps undone while decoding; -1 unknown.';
 
 CREATE TABLE clocks (
     capture_id VARCHAR NOT NULL,
@@ -164,7 +164,7 @@ COMMENT ON COLUMN clocks.sm IS 'SM when scope is sm; -1 otherwise or unknown.';
 COMMENT ON COLUMN clocks.hz_nominal IS 'Stated rate, if any; measured rates are derived per launch by the view clock_map. Unit: hz.';
 COMMENT ON COLUMN clocks.step_ticks IS 'The step of the clock: the largest number of ticks that divides every difference seen between its reads; -1 unknown. Unit: tick.';
 COMMENT ON COLUMN clocks.width_bits IS 'Width of the counter as recorded, before unwrapping; -1 unknown. Unit: bit.';
-COMMENT ON COLUMN clocks.wraps IS 'Wraps undone on this clock.';
+COMMENT ON COLUMN clocks.wraps IS 'Wraps undone on this clock; -1 unknown.';
 COMMENT ON COLUMN clocks.assumption IS 'What the source assumed about the clock, such as ''1 GHz''; '''' nothing.';
 
 CREATE TABLE clock_anchors (

@@ -45,28 +45,30 @@ FROM ends e LEFT JOIN cut c ON c.capture_id = e.capture_id AND c.lane = e.lane;
 CREATE OR REPLACE VIEW span AS
 -- span: stored spans, and spans paired from points by (capture, lane, iteration) and span_types. Never by stack order.
 -- A pair needs exactly one begin and one end, the end not before the begin; everything else is in orphan.
--- end_event is the point that ends it: the declared end of a paired span, span || '.end' of a stored one.
--- A stored span that ends before it begins is not complete. A span kind without an entry in span_types has state 'unknown'.
+-- role is the role that declares it (the role of its lane). end_event is the point that ends it: the declared end of a paired span, span || '.end' of a stored one.
+-- A stored span that ends before it begins is not complete. A stored span whose kind has no entry in span_types has state 'unknown'.
+-- (role and state are keys of the pairing so that a query for one state pairs nothing else.)
 WITH bound AS (
-  SELECT capture_id, role, span, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
+  SELECT capture_id, role, span, state, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
   UNION ALL
-  SELECT capture_id, role, span, end_event AS event, 0 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
+  SELECT capture_id, role, span, state, end_event AS event, 0 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
 ), pair AS (
-  SELECT p.capture_id, p.lane, b.span, p.iteration, COUNT(*) AS points,
+  SELECT p.capture_id, p.lane, b.role, b.span, b.state, p.iteration, COUNT(*) AS points,
          MIN(CASE WHEN b.is_begin = 1 THEN p.t END) AS t0, MIN(CASE WHEN b.is_begin = 0 THEN p.t END) AS t1
   FROM point p JOIN bound b ON b.capture_id = p.capture_id AND b.role = p.role AND b.event = p.event
-  GROUP BY p.capture_id, p.lane, b.span, p.iteration
+  GROUP BY p.capture_id, p.lane, b.role, b.span, b.state, p.iteration
 ), every_span AS (
-  SELECT capture_id, lane, lane AS end_lane, span, iteration, t0, t1, TRUE AS complete, CAST(-1 AS BIGINT) AS span_id FROM pair WHERE points = 2 AND t1 >= t0
+  SELECT capture_id, lane, lane AS end_lane, role, span, state, iteration, t0, t1, TRUE AS complete, CAST(-1 AS BIGINT) AS span_id FROM pair WHERE points = 2 AND t1 >= t0
   UNION ALL
-  SELECT capture_id, lane, end_lane, span, iteration, t0, t1, complete AND t1 >= t0 AS complete, span_id FROM spans
+  SELECT x.capture_id, x.lane, x.end_lane, x.role, x.span, COALESCE(s.state, 'unknown') AS state, x.iteration, x.t0, x.t1, x.complete AND x.t1 >= x.t0 AS complete, x.span_id
+  FROM spans x LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = x.role AND s.span = x.span
 )
-SELECT x.capture_id, x.lane, x.end_lane, l.launch, l.cta, l.warp, l.role, x.span, COALESCE(s.state, 'unknown') AS state, COALESCE(s.barrier, '') AS barrier, COALESCE(s.resource, '') AS resource,
+SELECT x.capture_id, x.lane, x.end_lane, l.launch, l.cta, l.warp, x.role, x.span, x.state, COALESCE(s.barrier, '') AS barrier, COALESCE(s.resource, '') AS resource,
        CASE WHEN x.span_id < 0 THEN s.end_event ELSE x.span || '.end' END AS end_event,
        x.iteration, l.clock, x.t0, x.t1, x.complete, x.span_id
 FROM every_span x
 LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
-LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = l.role AND s.span = x.span;
+LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = x.role AND s.span = x.span;
 
 CREATE OR REPLACE VIEW orphan AS
 -- orphan: points of a declared span that made no span, with the reason: duplicate (a begin or end occurs twice), no end, no begin, end before begin.
@@ -76,12 +78,12 @@ WITH bound AS (
   UNION ALL
   SELECT capture_id, role, span, end_event AS event, 0 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
 ), pair AS (
-  SELECT p.capture_id, p.lane, b.span, p.iteration, CAST(SUM(b.is_begin) AS BIGINT) AS begins, CAST(SUM(1 - b.is_begin) AS BIGINT) AS ends,
+  SELECT p.capture_id, p.lane, b.role, b.span, p.iteration, CAST(SUM(b.is_begin) AS BIGINT) AS begins, CAST(SUM(1 - b.is_begin) AS BIGINT) AS ends,
          MIN(CASE WHEN b.is_begin = 1 THEN p.t END) AS t_begin, MIN(CASE WHEN b.is_begin = 0 THEN p.t END) AS t_end
   FROM point p JOIN bound b ON b.capture_id = p.capture_id AND b.role = p.role AND b.event = p.event
-  GROUP BY p.capture_id, p.lane, b.span, p.iteration
+  GROUP BY p.capture_id, p.lane, b.role, b.span, p.iteration
 )
-SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, l.role, x.span, x.iteration, x.begins, x.ends, x.t_begin, x.t_end,
+SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, x.role, x.span, x.iteration, x.begins, x.ends, x.t_begin, x.t_end,
        CASE WHEN x.begins > 1 OR x.ends > 1 THEN 'duplicate' WHEN x.ends = 0 THEN 'no end' WHEN x.begins = 0 THEN 'no begin' ELSE 'end before begin' END AS reason
 FROM pair x LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
 WHERE x.begins <> 1 OR x.ends <> 1 OR x.t_end < x.t_begin;
@@ -198,115 +200,132 @@ FROM compared c
 JOIN extent e ON e.capture_id = c.capture_id AND e.launch = c.launch AND e.cta = c.cta AND e.clock = c.clock
 LEFT JOIN told t ON t.capture_id = c.capture_id AND t.launch = c.launch AND t.cta = c.cta AND t.clock = c.clock AND t.set_kind = c.set_kind AND t.set_a = c.set_a AND t.set_b = c.set_b;
 
+CREATE OR REPLACE VIEW wait_kind AS
+-- wait_kind: every kind of wait (a stall span kind and the point that ends it) with each edge that is declared into that point; edge_kind 0 where there is none. Small.
+-- A span kind can end in two ways: at the declared end_event when it is paired, at span || '.end' when it is stored.
+-- is_mapped 0: a step is 0, so which iterations belong together is unknown. is_own 1: a self edge of mechanism 'commit', a warp waits for its own work.
+-- latency = latency_ticks, rounded: FLOOR(x + 0.5).
+-- release_kind numbers what shares one release: the edges of completion 'signal' into the wait together (a wake-up does not depend on who arrived),
+--   each producer point of completion 'async' by itself.
+WITH ended AS (
+  SELECT capture_id, role, span, barrier, end_event, floor_ticks FROM span_types WHERE state = 'stall' AND begin_event <> '' AND end_event <> ''
+  UNION
+  SELECT capture_id, role, span, barrier, span || '.end' AS end_event, floor_ticks FROM span_types WHERE state = 'stall'
+), joined AS (
+  SELECT e.capture_id, e.role, e.span, e.barrier, e.end_event, e.floor_ticks, COALESCE(d.producer_role, '') AS producer_role, COALESCE(d.producer_event, '') AS producer_event, d.iteration_lag,
+         COALESCE(d.mechanism, '') AS mechanism, COALESCE(d.completion, '') AS completion, COALESCE(d.scope, '') AS scope, CASE WHEN d.producer_role IS NULL THEN 0 ELSE 1 END AS is_declared,
+         CASE WHEN d.producer_step > 0 AND d.consumer_step > 0 THEN 1 ELSE 0 END AS is_mapped, CASE WHEN d.producer_step > 0 AND d.consumer_step > 0 THEN d.producer_step ELSE 1 END AS producer_step,
+         CAST(d.consumer_step AS BIGINT) AS consumer_step, CASE WHEN d.mechanism = 'commit' AND d.producer_role = d.consumer_role THEN 1 ELSE 0 END AS is_own,
+         CAST(FLOOR(d.latency_ticks + 0.5E0) AS BIGINT) AS latency
+  FROM ended e LEFT JOIN dependencies d ON d.capture_id = e.capture_id AND d.consumer_role = e.role AND d.consumer_event = e.end_event
+)
+SELECT capture_id, CAST(DENSE_RANK() OVER (PARTITION BY capture_id ORDER BY role, span, end_event) AS INT) AS wait_kind,
+       CAST(CASE WHEN is_declared = 1 THEN ROW_NUMBER() OVER (PARTITION BY capture_id, role, span, end_event ORDER BY producer_role, producer_event, iteration_lag) ELSE 0 END AS INT) AS edge_kind,
+       CAST(DENSE_RANK() OVER (PARTITION BY capture_id ORDER BY role, span, end_event, CASE WHEN completion = 'async' THEN producer_role ELSE '' END, CASE WHEN completion = 'async' THEN producer_event ELSE '' END) AS INT) AS release_kind,
+       role, span, barrier, end_event, floor_ticks, producer_role, producer_event, iteration_lag, mechanism, completion, scope, is_mapped, producer_step, consumer_step, is_own, latency
+FROM joined;
+
 CREATE OR REPLACE VIEW wait_edge AS
--- wait_edge: every wait (complete stall span of one lane) with each declared edge that it needs; one row with producer_role '' where it needs none.
--- wait and signal are made of it.
+-- wait_edge: every wait (complete stall span of one lane) with each edge of its kind. wait and signal are made of it; wait_kind says what the numbers mean.
 --
--- Edges of a wait of iteration j: the rows d of dependencies into its end point (consumer_role = role, consumer_event = end_event).
---   n = consumer_step * j - iteration_lag.
---   d does not apply when n is no multiple of producer_step. It is free when n < 0: no producer iteration exists (the ring is not yet full).
+-- For a wait of iteration j and a declared edge (a row of dependencies into the point that ends the wait): n = consumer_step * j - iteration_lag.
+--   The edge does not apply when n is no multiple of producer_step. It is free when n < 0: no producer iteration exists (the ring is not yet full).
 --   Otherwise it is needed, from producer iteration i = n / producer_step. Needed as well, and never found: a step of 0 (mapping of iterations
 --   unknown), a scope other than 'cta' (not judged without anchors), a wait whose own iteration is unknown (-1).
 -- Signal of a needed edge: the last point (producer_role, producer_event, i) of that CTA on the clock of the wait; of the wait's own lane only
---   when the edge is a self edge of mechanism 'commit' (a warp waits for its own work, never for its neighbour's). Where the role has several lanes in
---   the CTA and one of them is not known to be complete, every lane of them that ever wrote the point must have it in iteration i, else there is no signal.
--- A small negative slack (end - signal) is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
---   the shortest wait for that producer point plus one clock step.
--- release_ticks = latency_ticks, rounded; else the smallest slack over the waits of that role, span and clock unit in the capture that began before the signal of that
---   producer point (for completion 'signal' only where no other edge signalled later); else 0 for completion 'signal', unknown (null) for 'async'.
---   Waits with a needed edge that has no signal or is contradicted do not count.
--- ready = signal + release. nth orders the needed edges of a wait: 1 binds, the one that is ready last. Ties: the later signal, then producer_role, producer_event,
---   iteration_lag, the first in order. Edges without signal come last.
--- is_open 1: some needed edge of the wait has no signal, is contradicted or has an unknown release, so the wait cannot be judged. is_found 1: all needed edges have a signal.
--- Ticks are subtracted before anything else meets them: absolute ns exceed 2^53. Rounded = FLOOR(x + 0.5).
-WITH stall AS (
-  SELECT s.capture_id, s.lane, s.launch, s.cta, s.warp, s.role, s.span, s.barrier, s.iteration, s.span_id, s.clock, COALESCE(c.unit, 'tick') AS unit,
-         CASE WHEN c.step_ticks > 0 THEN c.step_ticks ELSE CAST(0 AS BIGINT) END AS step_ticks, s.t0, s.t1, s.end_event
-  FROM span s LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
-  WHERE s.state = 'stall' AND s.complete AND s.end_lane = s.lane
-), declared AS (
-  SELECT capture_id, producer_role, producer_event, consumer_role, consumer_event, iteration_lag, barrier, scope, mechanism, completion,
-         CAST(consumer_step AS BIGINT) AS consumer_step, CASE WHEN producer_step > 0 AND consumer_step > 0 THEN producer_step ELSE 1 END AS producer_step,
-         CASE WHEN producer_step > 0 AND consumer_step > 0 THEN 1 ELSE 0 END AS is_mapped, CASE WHEN mechanism = 'commit' AND producer_role = consumer_role THEN 1 ELSE 0 END AS is_own,
-         CAST(FLOOR(latency_ticks + 0.5E0) AS BIGINT) AS latency
-  FROM dependencies
-), producer AS (
-  SELECT DISTINCT capture_id, producer_role, producer_event, is_own FROM declared WHERE is_mapped = 1 AND scope = 'cta'
+--   when the edge is a self edge of mechanism 'commit' (a warp waits for its own work, never for its neighbour's). Where the role has several lanes there
+--   and one of them is not known to be complete, every lane of them that ever wrote the point must have it in iteration i, else there is no signal.
+-- slack = end - signal. A small negative slack is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
+--   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step.
+-- release = latency_ticks, rounded; else the smallest slack over the waits of its release kind and clock unit in the capture that began before the signal
+--   (the smallest that is not negative, where the smallest is a contradiction); else 0 for completion 'signal', unknown (null) for 'async'.
+-- ready = signal + release. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
+--   iteration_lag, the first in order. Needed edges without signal come after those with, edges that are not needed last.
+-- edges, found: needed edges of the wait, and those with a signal. is_free 1: some edge is free.
+-- is_open 1: a needed edge of the wait has no signal, is contradicted or has an unknown release, so the wait cannot be judged.
+-- producer_lane: the lane that sent the signal; of several the smallest.
+-- Ticks are subtracted before anything else meets them: absolute ns exceed 2^53. The number of a CTA (home) is its first lane on that clock.
+-- (A kind of wait with a single edge needs no ranking, which is most of the cost.)
+WITH home AS (
+  SELECT l.capture_id, l.lane, MIN(l.lane) OVER (PARTITION BY l.capture_id, l.launch, l.cta, l.clock) AS home,
+         CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind, CASE WHEN c.step_ticks > 0 THEN c.step_ticks ELSE CAST(0 AS BIGINT) END AS step_ticks
+  FROM lanes l LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
+), sender AS (
+  SELECT capture_id, producer_role, producer_event, is_own, ROW_NUMBER() OVER (PARTITION BY capture_id ORDER BY producer_role, producer_event, is_own) AS sender
+  FROM (SELECT DISTINCT capture_id, producer_role, producer_event, is_own FROM wait_kind WHERE is_mapped = 1 AND scope = 'cta') AS senders
+), edge_kind AS (
+  SELECT k.capture_id, k.wait_kind, k.edge_kind, k.release_kind, k.role, k.span, k.end_event, k.iteration_lag, k.is_mapped, k.producer_step, k.consumer_step, k.is_own, k.latency, COUNT(*) OVER (PARTITION BY k.capture_id, k.wait_kind) AS width,
+         CASE WHEN k.completion = 'async' THEN CAST(NULL AS BIGINT) ELSE CAST(0 AS BIGINT) END AS default_release, CASE WHEN k.scope = 'cta' THEN s.sender END AS sender
+  FROM wait_kind k LEFT JOIN sender s ON s.capture_id = k.capture_id AND s.producer_role = k.producer_role AND s.producer_event = k.producer_event AND s.is_own = k.is_own
 ), team AS (
-  SELECT capture_id, launch, cta, clock, role, MAX(CASE WHEN completeness = 'complete' AND records_lost <= 0 THEN 0 ELSE 1 END) AS is_lossy
-  FROM lanes GROUP BY capture_id, launch, cta, clock, role HAVING COUNT(*) > 1
+  SELECT h.capture_id, h.home, l.role, MAX(CASE WHEN l.completeness = 'complete' AND l.records_lost <= 0 THEN 0 ELSE 1 END) AS is_lossy
+  FROM lanes l JOIN home h ON h.capture_id = l.capture_id AND h.lane = l.lane
+  GROUP BY h.capture_id, h.home, l.role HAVING COUNT(*) > 1
 ), team_point AS (
-  SELECT p.capture_id, p.lane, l.launch, l.cta, l.clock, p.role, p.event, p.iteration, p.t, m.is_lossy
+  SELECT p.capture_id, p.lane, m.home, s.sender, p.iteration, p.t, m.is_lossy, CASE WHEN l.role = p.role THEN p.lane END AS member
   FROM point p
-  JOIN producer d ON d.capture_id = p.capture_id AND d.producer_role = p.role AND d.producer_event = p.event AND d.is_own = 0
+  JOIN sender s ON s.capture_id = p.capture_id AND s.producer_role = p.role AND s.producer_event = p.event AND s.is_own = 0
+  JOIN home h ON h.capture_id = p.capture_id AND h.lane = p.lane
+  JOIN team m ON m.capture_id = p.capture_id AND m.home = h.home AND m.role = p.role
   JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
-  JOIN team m ON m.capture_id = l.capture_id AND m.launch = l.launch AND m.cta = l.cta AND m.clock = l.clock AND m.role = l.role
 ), writers AS (
-  SELECT capture_id, launch, cta, clock, role, event, COUNT(DISTINCT lane) AS lanes FROM team_point WHERE is_lossy = 1 GROUP BY capture_id, launch, cta, clock, role, event
-), last_lane AS (
-  SELECT capture_id, launch, cta, clock, role, event, iteration, t, MIN(lane) AS lane FROM team_point GROUP BY capture_id, launch, cta, clock, role, event, iteration, t
-), heard AS (
-  SELECT p.capture_id, l.launch, l.cta, l.clock, p.role, p.event, p.iteration, CASE WHEN d.is_own = 1 THEN p.lane ELSE -1 END AS own_lane, MAX(p.t) AS t, MIN(p.lane) AS lane, COUNT(*) AS points
-  FROM point p
-  JOIN producer d ON d.capture_id = p.capture_id AND d.producer_role = p.role AND d.producer_event = p.event
-  JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
-  GROUP BY p.capture_id, l.launch, l.cta, l.clock, p.role, p.event, p.iteration, CASE WHEN d.is_own = 1 THEN p.lane ELSE -1 END
+  SELECT capture_id, home, sender, COUNT(DISTINCT member) AS lanes FROM team_point WHERE is_lossy = 1 GROUP BY capture_id, home, sender
+), team_last AS (
+  SELECT capture_id, home, sender, iteration, t, lane, COUNT(*) OVER (PARTITION BY capture_id, home, sender, iteration) AS points,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, home, sender, iteration ORDER BY t DESC, lane) AS nth
+  FROM team_point
 ), sent AS (
-  SELECT h.capture_id, h.launch, h.cta, h.clock, h.role, h.event, h.iteration, h.own_lane, h.t, COALESCE(x.lane, h.lane) AS lane
-  FROM heard h
-  LEFT JOIN writers w ON w.capture_id = h.capture_id AND w.launch = h.launch AND w.cta = h.cta AND w.clock = h.clock AND w.role = h.role AND w.event = h.event AND h.own_lane = -1
-  LEFT JOIN last_lane x ON x.capture_id = h.capture_id AND x.launch = h.launch AND x.cta = h.cta AND x.clock = h.clock AND x.role = h.role AND x.event = h.event AND x.iteration = h.iteration AND x.t = h.t AND h.own_lane = -1
-  WHERE h.points >= COALESCE(w.lanes, 1)
-), mapped AS (
-  SELECT w.capture_id, w.lane, w.launch, w.cta, w.warp, w.role, w.span, w.barrier, w.iteration, w.span_id, w.clock, w.unit, w.step_ticks, w.t0, w.t1, w.end_event,
-         d.producer_role, d.producer_event, d.iteration_lag, d.mechanism, d.completion, d.latency, d.scope, CASE WHEN d.is_own = 1 THEN w.lane ELSE -1 END AS own_lane, d.producer_step,
-         CASE WHEN d.is_mapped = 1 AND w.iteration >= 0 THEN 1 ELSE 0 END AS is_mapped, d.consumer_step * w.iteration - d.iteration_lag AS units
-  FROM stall w LEFT JOIN declared d ON d.capture_id = w.capture_id AND d.consumer_role = w.role AND d.consumer_event = w.end_event
+  SELECT p.capture_id, CASE WHEN s.is_own = 1 THEN p.lane ELSE h.home END AS home, s.sender, p.iteration, MAX(p.t) AS t, MIN(p.lane) AS lane
+  FROM point p
+  JOIN sender s ON s.capture_id = p.capture_id AND s.producer_role = p.role AND s.producer_event = p.event
+  JOIN home h ON h.capture_id = p.capture_id AND h.lane = p.lane
+  LEFT JOIN team m ON m.capture_id = p.capture_id AND m.home = h.home AND m.role = p.role
+  WHERE s.is_own = 1 OR m.home IS NULL
+  GROUP BY p.capture_id, CASE WHEN s.is_own = 1 THEN p.lane ELSE h.home END, s.sender, p.iteration
+  UNION ALL
+  SELECT x.capture_id, x.home, x.sender, x.iteration, x.t, x.lane
+  FROM team_last x LEFT JOIN writers w ON w.capture_id = x.capture_id AND w.home = x.home AND w.sender = x.sender
+  WHERE x.nth = 1 AND x.points >= COALESCE(w.lanes, 1)
+), stall AS (
+  SELECT s.capture_id, s.lane, s.role, s.span, s.end_event, s.iteration, s.span_id, s.t0, s.t1, COALESCE(h.home, -1) AS home, COALESCE(h.unit_kind, 3) AS unit_kind, COALESCE(h.step_ticks, 0) AS step_ticks
+  FROM span s LEFT JOIN home h ON h.capture_id = s.capture_id AND h.lane = s.lane
+  WHERE s.state = 'stall' AND s.complete AND s.end_lane = s.lane
 ), edge AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, latency, scope, own_lane,
-         CASE WHEN producer_role IS NULL THEN 0 WHEN is_mapped = 0 THEN 1 WHEN units % producer_step <> 0 OR units < 0 THEN 0 ELSE 1 END AS is_needed,
+  SELECT w.capture_id, w.lane, w.iteration, w.span_id, w.t0, w.t1, w.unit_kind, w.step_ticks, k.wait_kind, k.edge_kind, k.release_kind, k.latency, k.width, k.default_release, k.sender, CASE WHEN k.is_own = 1 THEN w.lane ELSE w.home END AS home, k.producer_step,
+         CASE WHEN k.is_mapped = 1 AND w.iteration >= 0 THEN 1 ELSE 0 END AS is_mapped, k.consumer_step * w.iteration - k.iteration_lag AS units
+  FROM stall w JOIN edge_kind k ON k.capture_id = w.capture_id AND k.role = w.role AND k.span = w.span AND k.end_event = w.end_event
+), mapped AS (
+  SELECT capture_id, lane, iteration, span_id, t0, t1, unit_kind, step_ticks, wait_kind, edge_kind, release_kind, latency, width, default_release, sender, home,
+         CASE WHEN edge_kind = 0 THEN 0 WHEN is_mapped = 0 THEN 1 WHEN units % producer_step <> 0 OR units < 0 THEN 0 ELSE 1 END AS is_needed,
          CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units < 0 THEN 1 ELSE 0 END AS is_free,
-         CASE WHEN is_mapped = 1 AND scope = 'cta' AND units % producer_step = 0 AND units >= 0 THEN CAST(units / producer_step AS BIGINT) END AS producer_iteration
-  FROM mapped
+         CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units >= 0 THEN CAST(units / producer_step AS INT) END AS producer_iteration
+  FROM edge
 ), matched AS (
-  SELECT e.capture_id, e.lane, e.launch, e.cta, e.warp, e.role, e.span, e.barrier, e.iteration, e.span_id, e.clock, e.unit, e.step_ticks, e.t0, e.t1, e.end_event,
-         e.producer_role, e.producer_event, e.iteration_lag, e.mechanism, e.completion, e.latency, e.scope, e.is_needed, e.is_free, e.producer_iteration, g.lane AS producer_lane, g.t AS signal_t
-  FROM edge e
-  LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.launch = e.launch AND g.cta = e.cta AND g.clock = e.clock AND g.role = e.producer_role AND g.event = e.producer_event
-                  AND g.iteration = e.producer_iteration AND g.own_lane = e.own_lane
-), checked AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, latency, scope, is_needed, is_free,
-         producer_iteration, producer_lane, signal_t,
-         CASE WHEN is_needed = 1 AND signal_t IS NULL THEN 1
-              WHEN signal_t - t1 > MIN(t1 - t0) OVER (PARTITION BY capture_id, unit, role, span, producer_role, producer_event) + step_ticks THEN 1 ELSE 0 END AS is_wrong
-  FROM matched
-), counted AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, latency, scope, is_needed,
-         producer_iteration, producer_lane, signal_t,
-         CAST(SUM(is_needed) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS BIGINT) AS edges, COUNT(signal_t) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS found,
-         MAX(is_free) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS is_free, MAX(is_wrong) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS is_wrong,
-         MAX(signal_t) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS last_signal_t
-  FROM checked
+  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, g.lane AS producer_lane, g.t AS signal_t,
+         MIN(e.t1 - e.t0) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) + MAX(e.step_ticks) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS tolerance,
+         MIN(CASE WHEN g.t > e.t0 THEN e.t1 - g.t END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_slack,
+         MIN(CASE WHEN g.t > e.t0 AND e.t1 >= g.t THEN e.t1 - g.t END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_plain_slack
+  FROM mapped e LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.home = e.home AND g.sender = e.sender AND g.iteration = e.producer_iteration
 ), released AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, producer_role, producer_event, iteration_lag, mechanism, completion, scope, is_needed,
-         producer_iteration, producer_lane, signal_t, edges, found, is_free, is_wrong,
-         CASE WHEN signal_t IS NOT NULL
-              THEN COALESCE(latency, MIN(CASE WHEN is_wrong = 0 AND signal_t > t0 AND (completion = 'async' OR signal_t = last_signal_t) THEN t1 - signal_t END)
-                                       OVER (PARTITION BY capture_id, unit, role, span, producer_role, producer_event), CASE WHEN completion = 'async' THEN NULL ELSE CAST(0 AS BIGINT) END) END AS release_ticks
-  FROM counted
-), ranked AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event, COALESCE(producer_role, '') AS producer_role, COALESCE(producer_event, '') AS producer_event,
-         iteration_lag, COALESCE(mechanism, '') AS mechanism, COALESCE(completion, '') AS completion, COALESCE(scope, '') AS scope, is_needed, producer_iteration, producer_lane, signal_t, release_ticks, edges, is_free,
-         CASE WHEN found = edges THEN 1 ELSE 0 END AS is_found,
-         MAX(CASE WHEN is_wrong = 1 OR (is_needed = 1 AND release_ticks IS NULL) THEN 1 ELSE 0 END) OVER (PARTITION BY capture_id, lane, span, iteration, span_id) AS is_open,
-         ROW_NUMBER() OVER (PARTITION BY capture_id, lane, span, iteration, span_id
-                            ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, producer_role, producer_event, iteration_lag) AS nth
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, CASE WHEN signal_t - t1 > tolerance THEN 1 ELSE 0 END AS is_contradicted,
+         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
+  FROM matched
+), opened AS (
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, release_ticks, CASE WHEN is_contradicted = 1 OR (is_needed = 1 AND release_ticks IS NULL) THEN 1 ELSE 0 END AS is_open
   FROM released
 )
-SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, end_event,
-       CASE WHEN is_needed = 1 THEN producer_role ELSE '' END AS producer_role, CASE WHEN is_needed = 1 THEN producer_event ELSE '' END AS producer_event, CASE WHEN is_needed = 1 THEN mechanism ELSE '' END AS mechanism,
-       CASE WHEN is_needed = 1 THEN completion ELSE '' END AS completion, CASE WHEN is_needed = 1 THEN scope ELSE '' END AS scope, producer_iteration, producer_lane, signal_t, release_ticks, edges, is_free, is_found, is_open, nth
-FROM ranked WHERE is_needed = 1 OR nth = 1;
+SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
+       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth
+FROM opened WHERE width = 1
+UNION ALL
+SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
+       CAST(SUM(is_needed) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS INT) AS edges,
+       CAST(COUNT(signal_t) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS INT) AS found,
+       MAX(is_free) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_free,
+       MAX(is_open) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_open,
+       CAST(ROW_NUMBER() OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id
+                          ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, edge_kind) AS INT) AS nth
+FROM opened WHERE width > 1;
 
 CREATE OR REPLACE VIEW wait AS
 -- wait: every complete stall span of one lane, its binding edge (see wait_edge), its verdict, and how its ticks divide.
@@ -323,45 +342,55 @@ CREATE OR REPLACE VIEW wait AS
 -- wait_floor = what a satisfied wait costs (stamps and test): floor_ticks of the span type, rounded; else the smallest satisfied wait (free, or ready at or before the begin)
 --   of that role, span and clock unit in the capture; else of that clock unit in the capture; else 0 (none known). Never the smallest wait as such: it may be blocked itself.
 -- ticks = blocked_ticks + satisfied_ticks + unjudged_ticks. blocked = ticks - wait_floor, not below 0, for producer_late, in_flight and other; unjudged = ticks for unknown.
-WITH bound AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, t1 - t0 AS ticks, edges, mechanism, is_open,
-         CASE WHEN edges = 0 AND is_free = 1 THEN 1 ELSE 0 END AS is_free, CASE WHEN is_found = 1 THEN producer_role ELSE '' END AS producer_role, CASE WHEN is_found = 1 THEN producer_event ELSE '' END AS producer_event,
-         CASE WHEN is_found = 1 THEN producer_iteration END AS producer_iteration, CASE WHEN is_found = 1 THEN producer_lane END AS producer_lane, CASE WHEN is_found = 1 THEN signal_t END AS signal_t,
-         CASE WHEN is_open = 0 AND is_found = 1 THEN release_ticks END AS release_ticks
-  FROM wait_edge WHERE nth = 1
+WITH named AS (
+  SELECT capture_id, wait_kind, edge_kind, DENSE_RANK() OVER (PARTITION BY capture_id ORDER BY role, span) AS floor_kind, CASE WHEN floor_ticks >= 0 THEN CAST(FLOOR(floor_ticks + 0.5E0) AS BIGINT) END AS calibrated_floor,
+         role, span, barrier, producer_role, producer_event, CASE WHEN mechanism = 'bar_sync' THEN 1 ELSE 0 END AS is_symmetric
+  FROM wait_kind
 ), settled AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, unit, step_ticks, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, producer_lane, signal_t, release_ticks,
-         CASE WHEN is_free = 1 THEN 'free'
-              WHEN edges = 0 OR is_open = 1 THEN 'unknown'
-              WHEN t0 - signal_t >= release_ticks OR (mechanism = 'bar_sync' AND signal_t <= t0) THEN 'not_blocked'
-              WHEN signal_t > t0 THEN 'producer_late' ELSE 'in_flight' END AS cause
-  FROM bound
+  SELECT x.capture_id, x.lane, x.wait_kind, x.edge_kind, x.iteration, x.span_id, x.t0, x.t1, x.step_ticks, x.edges, k.floor_kind, k.calibrated_floor, CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind,
+         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks,
+         CASE WHEN x.edges = 0 AND x.is_free = 1 THEN 'free'
+              WHEN x.edges = 0 OR x.is_open = 1 THEN 'unknown'
+              WHEN x.t0 - x.signal_t >= x.release_ticks OR (k.is_symmetric = 1 AND x.signal_t <= x.t0) THEN 'not_blocked'
+              WHEN x.signal_t > x.t0 THEN 'producer_late' ELSE 'in_flight' END AS cause
+  FROM wait_edge x
+  JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
+  LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
+  LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
+  WHERE x.nth = 1
 ), floored AS (
-  SELECT x.capture_id, x.lane, x.launch, x.cta, x.warp, x.role, x.span, x.barrier, x.iteration, x.span_id, x.clock, x.step_ticks, x.t0, x.t1, x.ticks, x.edges, x.producer_role, x.producer_event, x.producer_iteration, x.producer_lane,
-         x.signal_t, x.release_ticks, x.cause, CASE WHEN x.cause IN ('producer_late', 'in_flight') THEN x.t1 - x.signal_t - x.release_ticks ELSE x.ticks END AS after_ready,
-         COALESCE(CASE WHEN s.floor_ticks >= 0 THEN CAST(FLOOR(s.floor_ticks + 0.5E0) AS BIGINT) END,
-                  MIN(CASE WHEN x.cause IN ('free', 'not_blocked') THEN x.ticks END) OVER (PARTITION BY x.capture_id, x.unit, x.role, x.span),
-                  MIN(CASE WHEN x.cause IN ('free', 'not_blocked') THEN x.ticks END) OVER (PARTITION BY x.capture_id, x.unit)) AS known_floor
-  FROM settled x LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = x.role AND s.span = x.span
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, cause,
+         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks ELSE t1 - t0 END AS after_ready,
+         COALESCE(calibrated_floor, MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, floor_kind, unit_kind),
+                  MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, unit_kind)) AS known_floor
+  FROM settled
 ), judged AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, t0, t1, ticks, edges, producer_role, producer_event, producer_iteration, producer_lane, signal_t, release_ticks, COALESCE(known_floor, 0) AS wait_floor,
-         CASE WHEN cause <> 'unknown' AND 2 * after_ready > ticks AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, COALESCE(known_floor, 0) AS wait_floor,
+         CASE WHEN cause <> 'unknown' AND 2 * after_ready > t1 - t0 AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict
   FROM floored
 )
-SELECT capture_id, lane, launch, cta, warp, role, span, barrier, iteration, span_id, clock, t0, t1, ticks, CAST(edges AS INT) AS edges, producer_role, producer_event, CAST(producer_iteration AS INT) AS producer_iteration,
-       COALESCE(producer_lane, -1) AS producer_lane, signal_t, signal_t - t0 AS late, t1 - signal_t AS slack, release_ticks, wait_floor, verdict,
-       CASE WHEN verdict IN ('producer_late', 'in_flight', 'other') AND ticks > wait_floor THEN ticks - wait_floor ELSE 0 END AS blocked_ticks,
-       CASE WHEN verdict = 'unknown' THEN 0 WHEN verdict IN ('producer_late', 'in_flight', 'other') AND ticks > wait_floor THEN wait_floor ELSE ticks END AS satisfied_ticks,
-       CASE WHEN verdict = 'unknown' THEN ticks ELSE 0 END AS unjudged_ticks
-FROM judged;
+SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, k.role, k.span, k.barrier, x.iteration, x.span_id, l.clock, x.t0, x.t1, x.ticks, x.edges,
+       CASE WHEN x.is_bound = 1 THEN k.producer_role ELSE '' END AS producer_role, CASE WHEN x.is_bound = 1 THEN k.producer_event ELSE '' END AS producer_event,
+       CASE WHEN x.is_bound = 1 THEN x.producer_iteration END AS producer_iteration, CASE WHEN x.is_bound = 1 THEN x.producer_lane ELSE -1 END AS producer_lane, CASE WHEN x.is_bound = 1 THEN x.signal_t END AS signal_t,
+       CASE WHEN x.is_bound = 1 THEN x.signal_t - x.t0 END AS late, CASE WHEN x.is_bound = 1 THEN x.t1 - x.signal_t END AS slack, CASE WHEN x.is_bound = 1 AND x.verdict <> 'unknown' THEN x.release_ticks END AS release_ticks,
+       x.wait_floor, x.verdict,
+       CASE WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.ticks - x.wait_floor ELSE 0 END AS blocked_ticks,
+       CASE WHEN x.verdict = 'unknown' THEN 0 WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.wait_floor ELSE x.ticks END AS satisfied_ticks,
+       CASE WHEN x.verdict = 'unknown' THEN x.ticks ELSE 0 END AS unjudged_ticks
+FROM judged x
+JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
+LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane;
 
 CREATE OR REPLACE VIEW signal AS
 -- signal: every realised declared edge into a wait: the signal that was sent, and the wait that needed it. The arrows of a timeline.
 -- is_binding: the edge that wait names (none does where another needed edge of that wait has no signal).
-SELECT capture_id, launch, cta, clock, producer_lane, producer_role, producer_event, CAST(producer_iteration AS INT) AS producer_iteration, signal_t,
-       lane AS consumer_lane, role AS consumer_role, end_event AS consumer_event, iteration AS consumer_iteration, span, span_id, t0, t1, barrier, mechanism, completion, scope,
-       release_ticks, nth = 1 AND is_found = 1 AS is_binding
-FROM wait_edge WHERE signal_t IS NOT NULL;
+SELECT x.capture_id, l.launch, l.cta, l.clock, x.producer_lane, k.producer_role, k.producer_event, x.producer_iteration, x.signal_t,
+       x.lane AS consumer_lane, k.role AS consumer_role, k.end_event AS consumer_event, x.iteration AS consumer_iteration, k.span, x.span_id, x.t0, x.t1, k.barrier, k.mechanism, k.completion, k.scope,
+       x.release_ticks, x.nth = 1 AND x.found = x.edges AS is_binding
+FROM wait_edge x
+JOIN wait_kind k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
+LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
+WHERE x.signal_t IS NOT NULL;
 
 CREATE OR REPLACE VIEW role_summary AS
 -- role_summary: shares of a role in a launch = sums over its lanes, so four warps that record the same range weigh as one role.
