@@ -165,7 +165,8 @@ def test_hopper_barriers_without_a_source_page_are_not_believed() -> None:
 
 SHAPE = re.compile(
     r"### Profile Evidence Digest: k<1> @ v7\n\n\*\*Environment\*\*\n- GPU: .+ \(sm_80\), driver .+, CUDA .+\n"
-    r"- Shapes/dtypes: .+\n- Report: .+\n- CSV: .+\n\n\*\*Headline\*\*\n- Bottleneck class: .+\n- Most-stalled reason: .+\n"
+    r"- Shapes/dtypes: .+\n- Report: .+\n- CSV: .+\n\n"
+    r"\*\*Headline\*\*\n- Bottleneck class: .+\n- Most-stalled reason: .+\n"
     r"- Confidence: (High|Medium|Low) \(.+\)\n\n\*\*Evidence\*\*\n(- .+\n)+\n\*\*Hypotheses \(ranked\)\*\*\n"
     r"(\d+\. Why: .+\n   - Action: .+\n   - Expected impact: .+\n   - Risk/cost: .+\n)+\n\*\*Next concrete edit\*\*\n"
     r"- File: .+\n- Change: [^.]+\.\n- Validation: .+\n"
@@ -213,7 +214,10 @@ def test_one_kernel_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_several_launches(tmp_path: Path) -> None:
-    head = '"Process ID","Kernel Name","Block Size","Grid Size","Device","CC","Invocations","Metric Name","Metric Unit","Minimum","Maximum","Average"\n'
+    head = (
+        '"Process ID","Kernel Name","Block Size","Grid Size","Device","CC","Invocations","Metric Name","Metric Unit",'
+    )
+    head += '"Minimum","Maximum","Average"\n'
     row = '"9","k","(32, 1, 1)","(2, 1, 1)","0","8.0","3","{}","%","1.00","99.00","70.00"\n'
     made = digest(read_text(tmp_path, head + row.format(DRAM)))
     assert made.bottleneck_class == "Memory-bound"
@@ -324,8 +328,8 @@ def test_a_timeline_in_the_bundle_is_used() -> None:
             for _, role, span, _, _ in spans
         ],
         "spans": [
-            {**base, "span_id": i, "lane": lane, "end_lane": lane, "warp": 4 * lane, "role": role, "span": span, "tile": 0,
-             "iteration": 0, "t0": t0, "t1": t1, "complete": True}
+            {**base, "span_id": i, "lane": lane, "end_lane": lane, "warp": 4 * lane, "role": role, "span": span,
+             "tile": 0, "iteration": 0, "t0": t0, "t1": t1, "complete": True}
             for i, (lane, role, span, t0, t1) in enumerate(spans)
         ],
     }  # fmt: skip
@@ -387,3 +391,20 @@ def test_other_peoples_reports_give_a_digest(public: Path, number: int) -> None:
     assert made.bottleneck_class == expected.get(number, made.bottleneck_class)
     assert made.confidence in ("Medium", "Low")
     assert made.markdown().count("**Next concrete edit**") == 1
+
+
+def test_captures_that_were_merged_keep_their_launches_apart() -> None:
+    one = ncu.from_values({**QUIET, TENSOR: 70.0}, kernel="k", arch="sm_80")
+    two = ncu.from_values({**QUIET, DRAM: 75.0}, kernel="other", arch="sm_90")
+    both = one.with_tables(
+        {
+            name: one.table(name).to_pylist() + two.table(name).to_pylist()
+            for name in ("captures", "launches", "metrics")
+        }
+    )
+    assert digest(both, kernel="^k$").bottleneck_class == "Tensor-pipe-bound"
+    made = digest(both, kernel="other")
+    assert (made.bottleneck_class, made.environment["arch"]) == ("Memory-bound", "sm_90")
+    with pytest.raises(BadRequest, match="2 captures have a launch 0"):
+        digest(both, launch=0)
+    assert digest(both, kernel="other", launch=0).bottleneck_class == "Memory-bound"

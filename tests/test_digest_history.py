@@ -30,8 +30,8 @@ def history(*times: dict[str, float], unit: str = "ns", digests: bool = True) ->
             {"capture_id": capture, "kind": "benchmark", "version": f"v{number}", "created_unix_ns": 1000 + number}
         )
         metrics += [
-            {"capture_id": capture, "tool": "benchmark", "scope": "case", "scope_id": case, "name": "result", "ordinal": 0,
-             "value": value, "base_value": value, "base_unit": unit, "unit": unit}
+            {"capture_id": capture, "tool": "benchmark", "scope": "case", "scope_id": case, "name": "result",
+             "ordinal": 0, "value": value, "base_value": value, "base_unit": unit, "unit": unit}
             for case, value in cases.items()
         ]  # fmt: skip
     if digests:
@@ -104,8 +104,8 @@ def bundle(**values: float) -> Bundle:
 
 @pytest.mark.parametrize(
     ("time", "expected", "verdict"),
-    [(1000, None, "plateau"), (1019, None, "plateau"), (1100, None, "regression"), (950, None, "win"), (800, None, "surprising win"),
-     (800, 1.2, "win")],
+    [(1000, None, "plateau"), (1019, None, "plateau"), (1100, None, "regression"), (950, None, "win"),
+     (800, None, "surprising win"), (800, 1.2, "win")],
 )  # fmt: skip
 def test_comparison(time: float, expected: float | None, verdict: str) -> None:
     old = bundle(time=1000, tensor=60.0, l2=70.0)

@@ -14,7 +14,7 @@ from wsformat.metrics import chip_of, families
 from wsformat.viewers.digest_rules import rules
 
 if TYPE_CHECKING:
-    from wsformat.viewers.digest import Digest
+    from wsformat.viewers.digest_model import Digest
 
 
 def metric_names(arch: str, quantities: list[str]) -> list[str]:

@@ -170,12 +170,8 @@ def _doubts(facts: Facts) -> list[tuple[int, str]]:
     if facts.stalls is None:
         doubts.append((1, "missing: stall reasons"))
     elif facts.stalls.family != "source_page" and facts.stalls.top in known["ambiguous_stalls"]:
-        doubts.append(
-            (
-                1,
-                f"the largest stall reason, {facts.stalls.top}, can be parked warps or the drain of wgmma: no source page",
-            )
-        )
+        told = f"the largest stall reason, {facts.stalls.top}, can be parked warps or the drain of wgmma"
+        doubts.append((1, f"{told}: no source page"))
     return doubts
 
 

@@ -6,9 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from wsformat.bundle import Bundle
+from wsformat.derive import run
 from wsformat.metrics import Stalls, composition, families
+from wsformat.viewers.digest_choice import Launch
 from wsformat.viewers.digest_rules import rules
 
 RENAMED = ("wgmma_drain", "mbarrier_wait", "cta_barrier")
@@ -38,7 +41,7 @@ class SourceView:
     """A kernel's stalled samples by reason, place and role.
 
     Attributes:
-        launch: of the source page.
+        launch: capture and number of the source page's launch.
         stalls: composition without parked warps; a place replaces the reason where it says more.
         places: percent of the stalled, not parked samples.
         roles: percent of the stalled, not parked samples.
@@ -48,7 +51,7 @@ class SourceView:
         file: source file, '' unknown.
     """
 
-    launch: int
+    launch: Launch
     stalls: Stalls
     places: Mapping[str, float]
     roles: Mapping[str, float]
@@ -65,40 +68,44 @@ def plain_name(kernel: str) -> str:
     return re.sub(r"\s+", "", name)
 
 
-def source_launch(bundle: Bundle, launch: int) -> int | None:
-    """The launch of a source page that shows the same launch as ``launch``; None without one.
+def source_launch(connection: Any, bundle: Bundle, launch: Launch) -> Launch | None:
+    """The launch of a source page that shows the same launch; None without one.
 
     The n-th launch of a kernel among the counted ones is the n-th block of that kernel on the source page.
     """
-    scopes = bundle.sql(
-        "SELECT DISTINCT launch, scope FROM metrics WHERE scope IN ('kernel', 'instruction')"
+    rows = run(
+        connection,
+        "SELECT DISTINCT capture_id, launch, scope FROM metrics WHERE scope IN ('kernel', 'instruction')",
     ).to_pylist()
-    have: dict[str, set[int]] = {"kernel": set(), "instruction": set()}
-    for row in scopes:
-        have[row["scope"]].add(row["launch"])
+    have: dict[str, set[Launch]] = {"kernel": set(), "instruction": set()}
+    for row in rows:
+        have[row["scope"]].add((row["capture_id"], row["launch"]))
     if launch in have["instruction"]:
         return launch
-    names = {row["launch"]: plain_name(row["kernel"]) for row in bundle.table("launches").to_pylist()}
+    names = {(r["capture_id"], r["launch"]): plain_name(r["kernel"]) for r in bundle.table("launches").to_pylist()}
     name = names.get(launch, "")
-    shown = [n for n in sorted(have["instruction"]) if names.get(n) == name]
-    counted = [n for n in sorted(have["kernel"] - have["instruction"]) if names.get(n) == name]
+    shown = [pair for pair in sorted(have["instruction"]) if names.get(pair) == name]
+    counted = [pair for pair in sorted(have["kernel"] - have["instruction"]) if names.get(pair) == name]
     if not shown or launch not in counted:
         return None
     return shown[min(counted.index(launch), len(shown) - 1)]
 
 
-def source_view(bundle: Bundle, launch: int) -> SourceView | None:
+def source_view(connection: Any, bundle: Bundle, launch: Launch) -> SourceView | None:
     """Stalled samples of a source page; None when it has none.
 
     Args:
+        connection: over the bundle.
         bundle: with rows of scope instruction.
-        launch: of the source page.
+        launch: capture and number of the source page's launch.
     """
     columns = {c: r for r, entry in families()["stall_reasons"].items() for c in entry["source_page"]}
-    rows = bundle.sql(
-        "SELECT scope_id, name, text, base_value FROM metrics WHERE launch = $launch AND scope = 'instruction' "
+    rows = run(
+        connection,
+        "SELECT scope_id, name, text, base_value FROM metrics "
+        "WHERE capture_id = $capture AND launch = $launch AND scope = 'instruction' "
         "AND ordinal = 0 AND (name = 'Source' OR name LIKE 'stall_%') ORDER BY scope_id, name",
-        {"launch": launch},
+        {"capture": launch[0], "launch": launch[1]},
     ).to_pylist()
     code: dict[str, str] = {}
     sampled: dict[str, dict[str, float]] = {}
@@ -205,8 +212,9 @@ def guess_roles(texts: Sequence[str]) -> list[str]:
     return result
 
 
-def _file(bundle: Bundle, launch: int) -> str:
+def _file(bundle: Bundle, launch: Launch) -> str:
     for row in bundle.table("attributes").to_pylist():
-        if row["table_name"] == "launches" and row["row_key"] == str(launch) and row["name"] == "ncu.source_file":
+        here = row["capture_id"] == launch[0] and row["table_name"] == "launches" and row["row_key"] == str(launch[1])
+        if here and row["name"] == "ncu.source_file":
             return str(row["value"])
     return ""

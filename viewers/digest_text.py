@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsformat.viewers.digest import Digest, Evidence
+    from wsformat.viewers.digest_model import Digest, Evidence
 
 CONFIDENCE = {"High": 0.9, "Medium": 0.6, "Low": 0.3}
 
@@ -28,7 +28,7 @@ def evidence_line(item: Evidence) -> str:
 
 def markdown(made: Digest) -> str:
     """See :meth:`wsformat.viewers.digest.Digest.markdown`."""
-    from wsformat.viewers.digest import NOTHING_LEFT
+    from wsformat.viewers.digest_model import NOTHING_LEFT
 
     env = made.environment
     lines = [
@@ -72,7 +72,7 @@ def markdown(made: Digest) -> str:
 
 def findings(made: Digest) -> list[dict[str, Any]]:
     """See :meth:`wsformat.viewers.digest.Digest.findings`."""
-    from wsformat.viewers.digest import NOTHING_LEFT
+    from wsformat.viewers.digest_model import NOTHING_LEFT
 
     base = {
         "capture_id": made.capture_id,

@@ -268,12 +268,13 @@ def composition(
     )
 
 
-def counters(bundle: Bundle, launch: int, *, summary: str = "") -> Counters:
+def counters(bundle: Bundle, launch: int, *, capture: str = "", summary: str = "") -> Counters:
     """The counters of one launch.
 
     Args:
         bundle: with a table ``metrics``.
         launch: number of the launch; -1 with ``summary``.
+        capture: capture of the launch; '' when the bundle holds one.
         summary: scope_id of a summary of several launches; its averages count.
     """
     scope = "summary" if summary else "kernel"
@@ -283,10 +284,12 @@ def counters(bundle: Bundle, launch: int, *, summary: str = "") -> Counters:
         mask = pc.and_(pc.equal(part.column("launch"), launch), pc.equal(part.column("scope"), scope))
         if summary:
             mask = pc.and_(mask, pc.equal(part.column("scope_id"), summary))
+        if capture:
+            mask = pc.and_(mask, pc.equal(part.column("capture_id"), capture))
         rows += part.filter(mask).select(wanted).to_pylist()
     if summary:
         rows = [row for row in rows if row["label"].endswith("Average")]
-    arch = {row["arch"] for row in bundle.table("captures").to_pylist()}
+    arch = {row["arch"] for row in bundle.table("captures").to_pylist() if capture in ("", row["capture_id"])}
     return Counters(next(iter(arch)) if len(arch) == 1 else "", _readings(rows), launch)
 
 
