@@ -123,17 +123,17 @@ def pair(tables: Tables, points: list[Row], lanes: dict[int, Row]) -> tuple[list
         for s in tables["span_types"]:
             if s["role"] != p["role"] or not s["begin_event"] or not s["end_event"]:
                 continue
-            key = (p["lane"], s["span"], p["iteration"])
+            key = (p["lane"], p["role"], s["span"], p["iteration"])
             if p["event"] == s["begin_event"]:
                 begins[key].append(p["t"])
             if p["event"] == s["end_event"]:
                 ends[key].append(p["t"])
     spans, orphans = [], []
     for key in begins.keys() | ends.keys():
-        lane, name, iteration = key
+        lane, role, name, iteration = key
         first, last = begins.get(key, []), ends.get(key, [])
         if len(first) == len(last) == 1 and last[0] >= first[0]:
-            spans.append((lane, lane, name, iteration, first[0], last[0], True, -1))
+            spans.append((lane, lane, role, name, iteration, first[0], last[0], True, -1))
             continue
         if len(first) > 1 or len(last) > 1:
             reason = "duplicate"
@@ -144,7 +144,8 @@ def pair(tables: Tables, points: list[Row], lanes: dict[int, Row]) -> tuple[list
         orphans.append(
             {
                 "lane": lane,
-                **place(lanes, lane, "launch", "cta", "warp", "role"),
+                **place(lanes, lane, "launch", "cta", "warp"),
+                "role": role,
                 "span": name,
                 "iteration": iteration,
                 "begins": len(first),
@@ -156,12 +157,13 @@ def pair(tables: Tables, points: list[Row], lanes: dict[int, Row]) -> tuple[list
         )
     for s in tables["spans"]:
         whole = s["complete"] and s["t1"] >= s["t0"]
-        spans.append((s["lane"], s["end_lane"], s["span"], s["iteration"], s["t0"], s["t1"], whole, s["span_id"]))
+        what = (s["role"], s["span"], s["iteration"])
+        spans.append((s["lane"], s["end_lane"], *what, s["t0"], s["t1"], whole, s["span_id"]))
     kinds = {(s["role"], s["span"]): s for s in tables["span_types"]}
     rows = []
-    for lane, end_lane, name, iteration, t0, t1, complete, span_id in spans:
-        where = place(lanes, lane, "launch", "cta", "warp", "role", "clock")
-        kind = kinds.get((where["role"], name), {"state": "unknown", "barrier": "", "resource": "", "end_event": None})
+    for lane, end_lane, role, name, iteration, t0, t1, complete, span_id in spans:
+        where = {**place(lanes, lane, "launch", "cta", "warp", "clock"), "role": role}
+        kind = kinds.get((role, name), {"state": "unknown", "barrier": "", "resource": "", "end_event": None})
         rows.append(
             {
                 "lane": lane,

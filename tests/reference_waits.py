@@ -33,6 +33,8 @@ def signal_of(edge: Row, stall: Row, i: int, tables: Tables, points: list[Row], 
     if not own and len(team) > 1 and unsure and len(sent) < len({p["lane"] for p in ours}):
         return None
     last = max(p["t"] for p in sent)
+    if len(team) < 2 and not own:
+        return {"t": last, "lane": min(p["lane"] for p in sent)}
     return {"t": last, "lane": min(p["lane"] for p in sent if p["t"] == last)}
 
 
@@ -79,44 +81,20 @@ def wait(tables: Tables, points: list[Row], spans: list[Row], lanes: dict[int, R
                     "ticks": s["t1"] - s["t0"],
                     "needed": needed,
                     "free": free,
-                    "declared": {
-                        (d["producer_role"], d["producer_event"])
-                        for d in tables["dependencies"]
-                        if (d["consumer_role"], d["consumer_event"]) == (s["role"], s["end_event"])
-                    },
                 }
             )
 
     def kind(w: Row) -> tuple[Any, ...]:
         return w["unit"], w["role"], w["span"]
 
-    def alike(w: Row, e: Row) -> list[Row]:
-        return [o for o in stalls if kind(o) == kind(w) and (e["producer_role"], e["producer_event"]) in o["declared"]]
-
     for w in stalls:
+        alike = [o for o in stalls if (*kind(o), o["end_event"]) == (*kind(w), w["end_event"])]
+        tolerance = min(o["ticks"] for o in alike) + max(o["step"] for o in alike)
         for e in w["needed"]:
             e["missing"] = e["signal"] is None
-            shortest = min(o["ticks"] for o in alike(w, e))
-            e["contradicted"] = not e["missing"] and e["signal"]["t"] - w["t1"] > shortest + w["step"]
+            e["contradicted"] = not e["missing"] and e["signal"]["t"] - w["t1"] > tolerance
+            e["release"] = None if e["missing"] else release(e, alike, tolerance)
         w["sound"] = not any(e["missing"] or e["contradicted"] for e in w["needed"])
-    for w in stalls:
-        for e in w["needed"]:
-            if e["missing"]:
-                e["release"] = None
-            elif e["latency_ticks"] is not None:
-                e["release"] = rounded(e["latency_ticks"])
-            else:
-                slacks = []
-                for o in alike(w, e):
-                    if not o["sound"]:
-                        continue
-                    last = max((x["signal"]["t"] for x in o["needed"]), default=None)
-                    for x in o["needed"]:
-                        same = (x["producer_role"], x["producer_event"]) == (e["producer_role"], e["producer_event"])
-                        t = x["signal"]["t"]
-                        if same and t > o["t0"] and (x["completion"] == "async" or t == last):
-                            slacks.append(o["t1"] - t)
-                e["release"] = min(slacks) if slacks else None if e["completion"] == "async" else 0
         w["found"] = all(not e["missing"] for e in w["needed"]) and bool(w["needed"])
         w["order"] = sorted(
             (e for e in w["needed"] if not e["missing"]),
@@ -133,6 +111,28 @@ def wait(tables: Tables, points: list[Row], spans: list[Row], lanes: dict[int, R
     for w in stalls:
         judge(w, [o for o in stalls if o["unit"] == w["unit"]], kind, kinds.get((w["role"], w["span"])))
     return [wait_row(w) for w in stalls], [signal_row(w, e) for w in stalls for e in w["order"]]
+
+
+def release(e: Row, alike: list[Row], tolerance: int) -> int | None:
+    """Ticks from a signal until a wait can end: declared, or the smallest slack of a wait that began before it."""
+    if e["latency_ticks"] is not None:
+        return rounded(e["latency_ticks"])
+
+    def shares(x: Row) -> bool:
+        if e["completion"] != "async":
+            return bool(x["completion"] != "async")
+        point = (x["producer_role"], x["producer_event"])
+        return x["completion"] == "async" and point == (e["producer_role"], e["producer_event"])
+
+    slacks = [
+        o["t1"] - x["signal"]["t"]
+        for o in alike
+        for x in o["needed"]
+        if shares(x) and x["signal"] is not None and x["signal"]["t"] > o["t0"]
+    ]
+    if slacks and min(slacks) < -tolerance:
+        slacks = [slack for slack in slacks if slack >= 0]
+    return min(slacks) if slacks else None if e["completion"] == "async" else 0
 
 
 def cause(w: Row) -> None:

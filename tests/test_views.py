@@ -15,7 +15,11 @@ from wsformat.bundle import Bundle
 from wsformat.derive import run, views
 from wsformat.tables import tables as standard
 
-NOT_IN_REFERENCE = {"active_set": "what overlap counts", "wait_edge": "what wait and signal are made of"}
+NOT_IN_REFERENCE = {
+    "active_set": "what overlap counts",
+    "wait_kind": "the numbers of wait_edge",
+    "wait_edge": "what wait and signal are made of",
+}
 
 
 def whole(tables: reference.Tables) -> reference.Tables:

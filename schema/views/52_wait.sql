@@ -1,0 +1,52 @@
+-- wait: every complete stall span of one lane, its binding edge (see wait_edge), its verdict, and how its ticks divide.
+-- verdict, the first that holds:
+--   free           no edge is needed, and at least one is free
+--   unknown        no edge is needed (none declared), or some needed edge has no signal, is contradicted or has an unknown release
+--   other          more than half of the wait lies after ready, and more than 16 satisfied waits would take, 16 * (wait_floor + one clock step):
+--                  something that no edge declares kept the lane. Never where no floor is known. For a free wait, and where ready is before the begin, the begin counts as ready.
+--   not_blocked    ready at or before the begin
+--   producer_late  signal after the begin
+--   in_flight      signal at or before the begin, ready after it
+-- At a symmetric barrier (mechanism 'bar_sync') everybody pays the release after the last arrival, so a wait whose binding signal is not after its begin is satisfied:
+--   it arrived last.
+-- wait_floor = what a satisfied wait costs (stamps and test): floor_ticks of the span type, rounded; else the smallest satisfied wait (free, or ready at or before the begin)
+--   of that role, span and clock unit in the capture; else of that clock unit in the capture; else 0 (none known). Never the smallest wait as such: it may be blocked itself.
+-- ticks = blocked_ticks + satisfied_ticks + unjudged_ticks. blocked = ticks - wait_floor, not below 0, for producer_late, in_flight and other; unjudged = ticks for unknown.
+WITH named AS (
+  SELECT capture_id, wait_kind, edge_kind, DENSE_RANK() OVER (PARTITION BY capture_id ORDER BY role, span) AS floor_kind, CASE WHEN floor_ticks >= 0 THEN CAST(FLOOR(floor_ticks + 0.5E0) AS BIGINT) END AS calibrated_floor,
+         role, span, barrier, producer_role, producer_event, CASE WHEN mechanism = 'bar_sync' THEN 1 ELSE 0 END AS is_symmetric
+  FROM wait_kind
+), settled AS (
+  SELECT x.capture_id, x.lane, x.wait_kind, x.edge_kind, x.iteration, x.span_id, x.t0, x.t1, x.step_ticks, x.edges, k.floor_kind, k.calibrated_floor, CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind,
+         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks,
+         CASE WHEN x.edges = 0 AND x.is_free = 1 THEN 'free'
+              WHEN x.edges = 0 OR x.is_open = 1 THEN 'unknown'
+              WHEN x.t0 - x.signal_t >= x.release_ticks OR (k.is_symmetric = 1 AND x.signal_t <= x.t0) THEN 'not_blocked'
+              WHEN x.signal_t > x.t0 THEN 'producer_late' ELSE 'in_flight' END AS cause
+  FROM wait_edge x
+  JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
+  LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
+  LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
+  WHERE x.nth = 1
+), floored AS (
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, cause,
+         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks ELSE t1 - t0 END AS after_ready,
+         COALESCE(calibrated_floor, MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, floor_kind, unit_kind),
+                  MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, unit_kind)) AS known_floor
+  FROM settled
+), judged AS (
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, COALESCE(known_floor, 0) AS wait_floor,
+         CASE WHEN cause <> 'unknown' AND 2 * after_ready > t1 - t0 AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict
+  FROM floored
+)
+SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, k.role, k.span, k.barrier, x.iteration, x.span_id, l.clock, x.t0, x.t1, x.ticks, x.edges,
+       CASE WHEN x.is_bound = 1 THEN k.producer_role ELSE '' END AS producer_role, CASE WHEN x.is_bound = 1 THEN k.producer_event ELSE '' END AS producer_event,
+       CASE WHEN x.is_bound = 1 THEN x.producer_iteration END AS producer_iteration, CASE WHEN x.is_bound = 1 THEN x.producer_lane ELSE -1 END AS producer_lane, CASE WHEN x.is_bound = 1 THEN x.signal_t END AS signal_t,
+       CASE WHEN x.is_bound = 1 THEN x.signal_t - x.t0 END AS late, CASE WHEN x.is_bound = 1 THEN x.t1 - x.signal_t END AS slack, CASE WHEN x.is_bound = 1 AND x.verdict <> 'unknown' THEN x.release_ticks END AS release_ticks,
+       x.wait_floor, x.verdict,
+       CASE WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.ticks - x.wait_floor ELSE 0 END AS blocked_ticks,
+       CASE WHEN x.verdict = 'unknown' THEN 0 WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.wait_floor ELSE x.ticks END AS satisfied_ticks,
+       CASE WHEN x.verdict = 'unknown' THEN x.ticks ELSE 0 END AS unjudged_ticks
+FROM judged x
+JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
+LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
