@@ -154,6 +154,16 @@ def test_an_unnamed_bound_is_not_given_a_name() -> None:
     assert "which one is not in this report" in made.confidence_why
 
 
+def test_one_side_alone_gives_no_class() -> None:
+    made = digest(ncu.from_values({f"gpu__compute_memory_throughput{E}": 9.0, TIME: 500_000}, arch="sm_80"))
+    assert (made.bottleneck_class, made.confidence) == ("Mixed", "Low")
+    assert "no utilisation of the SM" in made.confidence_why
+    both = {f"gpu__compute_memory_throughput{E}": 9.0, f"sm__throughput{E}": 49.0, TIME: 500_000}
+    made = digest(ncu.from_values(both, arch="sm_80"))
+    assert made.bottleneck_class == "Latency-bound"
+    assert "sm_busy 49.0 %" in made.bottleneck_why
+
+
 def test_hopper_barriers_without_a_source_page_are_not_believed() -> None:
     stall = {RATIO.format("barrier"): 9.0}
     made = of(stall, "sm_90")

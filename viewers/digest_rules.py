@@ -139,12 +139,15 @@ def classify(facts: Facts) -> Verdict:
         doubts.append((3, f"{quantity} is {known['unnamed'][quantity]}: which one is not in this report"))
         why = f"{quantity} {value:.1f} % with no named pipe or memory near it"
         return Verdict("Mixed", why, tuple(pressures), tuple(doubts))
-    if not pressures and not unnamed:
-        doubts.append((3, "no utilisation of any pipe or memory in this report"))
-        return Verdict("Mixed", "nothing tells what the kernel is bound by", (), tuple(doubts))
+    sides = rules()["sides"]
+    blind = [side for side, quantities in sides.items() if not any(q in facts.values for q in quantities)]
+    if (not pressures or pressures[0][2] < bound) and blind:
+        doubts.append((3, f"no utilisation of {' or '.join(blind)} in this report"))
+        return Verdict("Mixed", "nothing tells what the kernel is bound by", tuple(pressures), tuple(doubts))
     if not pressures or pressures[0][2] < bound:
-        top = f"{pressures[0][1]} {facts.values[pressures[0][1]]:.1f} %" if pressures else "nothing named"
-        if pressures and bound - pressures[0][2] < margin / 2:
+        shown = [(value, q) for _, q, value in pressures[:1]] + unnamed
+        top = f"{max(shown)[1]} {facts.values[max(shown)[1]]:.1f} %"
+        if bound - max(shown)[0] < margin / 2:
             doubts.append((1, f"{top} is close to the {bound} % from which a unit counts as the bound"))
         why = f"no pipe or memory reaches {bound} % of its peak (most: {top})"
         return Verdict("Latency-bound", why, tuple(pressures), tuple(doubts))
