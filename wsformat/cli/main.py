@@ -17,6 +17,7 @@ from wsformat.cli import (
     critical,
     demo,
     files,
+    hardware,
     iterations,
     overlap,
     picture,
@@ -32,6 +33,7 @@ from wsformat.version import __version__
 GET = "Get data in and out"
 CHECK = "Check"
 LOOK = "Look into a kernel"
+EXPLAIN = "Predict and explain"
 KEEP = "Keep bundles"
 
 app = typer.Typer(
@@ -76,6 +78,7 @@ app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
 app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("query", rich_help_panel=LOOK)(query.query)
+app.command("hardware", rich_help_panel=EXPLAIN)(hardware.hardware)
 app.command("merge", rich_help_panel=KEEP)(files.merge)
 app.command("zip", rich_help_panel=KEEP)(files.zip_)
 app.command("unzip", rich_help_panel=KEEP)(files.unzip)
