@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bundles import A, B, Row, Rows
-from invalid_files import append, edit, extension, heat, new_table, rewrite
+from invalid_files import append, edit, extension, heat, new_table, rewrite, stamp_entry
 
 from wsformat.bundle import Bundle
 from wsformat.tables import tables, vocabularies
@@ -325,8 +325,6 @@ def rewritten(root: Path) -> None:
         pq.write_table(
             held, file, compression="none", use_dictionary=False, data_page_version="1.0", store_schema=False
         )
-        from invalid_files import stamp_entry
-
         stamp_entry(root, file.stem)
 
 
