@@ -71,7 +71,8 @@ def state(path: Path, name: str, about: str, findings: tuple[str, ...], held: di
 def invalid(out: Path) -> None:
     where = clauses()
     listed = []
-    for case in (*invalid_rows.CASES, *invalid_files.CASES):
+    cases: list[invalid_rows.RowCase | invalid_files.FileCase] = [*invalid_rows.CASES, *invalid_files.CASES]
+    for case in cases:
         rule = rules()[case.code]
         # The rule about the name of the directory needs one that breaks it.
         name = f"{case.code}_{rule.word.lower()}" + ("" if case.code == "I113" else ".wsformat")

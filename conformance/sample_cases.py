@@ -43,7 +43,8 @@ class SampleCase(NamedTuple):
         for key in ("meta", "clean", "lifetimes"):
             if key in options:
                 options[key] = [_path(text) for text in options[key]]
-        return import_files([find(name) for name in self.files], options)
+        bundle: Bundle = import_files([find(name) for name in self.files], options)
+        return bundle
 
 
 def _path(text: str) -> str:

@@ -42,7 +42,7 @@ def rows(make: Callable[[], Rows]) -> Callable[[], Bundle]:
 def extremes() -> Rows:
     """Numbers that a 32-bit, a double or an unsigned reader gets wrong; text that is not ASCII; nulls where allowed."""
     big, odd = 2**63 - 1, 2**53 + 1
-    captures = [
+    captures: list[Row] = [
         {
             "capture_id": A,
             "kind": "benchmark",
@@ -149,7 +149,9 @@ def several_ctas() -> Rows:
     t["clocks"] = [{**parts["clocks"][0], "clock": c, "sm": 3 + c} for c in range(2)] + [
         {**parts["clocks"][1], "clock": 2}
     ]
-    lanes, events, anchors = [], [], []
+    lanes: list[Row] = []
+    events: list[Row] = []
+    anchors: list[Row] = []
     for launch in range(2):
         for cta in range(2):
             shift = 30_000_000 * cta + 100_000 * launch
