@@ -126,6 +126,14 @@ def test_the_first_place_is_first_in_the_order_of_numbers(tmp_path: Path) -> Non
     assert [(p.code, p.count, p.row) for p in report.problems] == [("E707", 7, f"capture {'a' * 26}, lane 1")]
 
 
+def test_many_checks_that_did_not_run_are_one_short_line() -> None:
+    report = validate(CORPUS / "invalid" / "E201_json_invalid.wsformat")
+    lines = report.text().splitlines()
+    assert lines[1] == f"not checked: {len(rules()) - 1} rules (E101 to E906): the manifest is no JSON"
+    assert max(map(len, lines)) < 200
+    assert len(report.to_json()["not_run"]) == len(rules()) - 1
+
+
 def test_ignored_codes_are_left_out_and_named(ring: Path) -> None:
     (ring / "notes.txt").write_text("x")
     assert validate(ring).codes == ["W110"]

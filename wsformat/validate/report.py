@@ -9,6 +9,7 @@ from typing import Any
 from wsformat.validate.rules import rules
 
 LEVELS = {"E": "error", "W": "warning", "I": "hint"}
+LISTED_AT_MOST = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Report:
         reasons: dict[str, list[str]] = {}
         for entry in self.not_run:
             reasons.setdefault(entry.reason, []).append(entry.code)
-        lines += [f"not checked: {', '.join(codes)}: {reason}" for reason, codes in reasons.items()]
+        lines += [f"not checked: {_listed(codes)}: {reason}" for reason, codes in reasons.items()]
         counts = ", ".join(
             f"{self.count(level)} {word}{'' if self.count(level) == 1 else 's'}" for level, word in LEVELS.items()
         )
@@ -125,6 +126,11 @@ class Report:
         name = f"{self.path}: " if self.path else ""
         lines.append(f"{name}{verdict}{rest}: {counts}; {self.checks} of {len(rules())} checks ran{mode}")
         return "\n".join(lines)
+
+
+def _listed(codes: list[str]) -> str:
+    """Codes by name, or their number when they are many (the JSON form names them all)."""
+    return ", ".join(codes) if len(codes) <= LISTED_AT_MOST else f"{len(codes)} rules ({codes[0]} to {codes[-1]})"
 
 
 @dataclass
