@@ -30,7 +30,8 @@ def signal_of(edge: Row, stall: Row, i: int, tables: Tables, points: list[Row], 
     team = [x for lane, x in lanes.items() if near(lane) and x["role"] == edge["producer_role"]]
     unsure = [x for x in team if x["completeness"] != "complete" or x["records_lost"] > 0]
     ours = [p for p in written if lanes[p["lane"]]["role"] == edge["producer_role"]]
-    if not own and len(team) > 1 and unsure and len(sent) < len({p["lane"] for p in ours}):
+    writers = {p["lane"] for p in ours} | {x["lane"] for x in team if x["records_lost"] > 0}
+    if not own and len(team) > 1 and unsure and len(sent) < len(writers):
         return None
     last = max(p["t"] for p in sent)
     if len(team) < 2 and not own:

@@ -6,7 +6,7 @@
 --   unknown), a scope other than 'cta' (not judged without anchors), a wait whose own iteration is unknown (-1).
 -- Signal of a needed edge: the last point (producer_role, producer_event, i) of that CTA on the clock of the wait; of the wait's own lane only
 --   when the edge is a self edge of mechanism 'commit' (a warp waits for its own work, never for its neighbour's). Where the role has several lanes there
---   and one of them is not known to be complete, every lane of them that ever wrote the point must have it in iteration i, else there is no signal.
+--   and one of them is not known to be complete (lanes.completeness, records_lost), every lane of them that ever wrote the point or is known to have lost records must have it in iteration i, else there is no signal.
 -- slack = end - signal. A small negative slack is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
 --   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step.
 -- release = latency_ticks, rounded; else the smallest slack over the waits of its release kind and clock unit in the capture that began before the signal
@@ -40,8 +40,17 @@ WITH home AS (
   JOIN home h ON h.capture_id = p.capture_id AND h.lane = p.lane
   JOIN team m ON m.capture_id = p.capture_id AND m.home = h.home AND m.role = p.role
   JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
+), writer AS (
+  SELECT capture_id, home, sender, member FROM team_point WHERE is_lossy = 1 AND member IS NOT NULL
+  UNION
+  SELECT h.capture_id, h.home, s.sender, l.lane AS member
+  FROM lanes l
+  JOIN home h ON h.capture_id = l.capture_id AND h.lane = l.lane
+  JOIN team m ON m.capture_id = h.capture_id AND m.home = h.home AND m.role = l.role
+  JOIN sender s ON s.capture_id = l.capture_id AND s.producer_role = l.role AND s.is_own = 0
+  WHERE l.records_lost > 0
 ), writers AS (
-  SELECT capture_id, home, sender, COUNT(DISTINCT member) AS lanes FROM team_point WHERE is_lossy = 1 GROUP BY capture_id, home, sender
+  SELECT capture_id, home, sender, COUNT(*) AS lanes FROM writer GROUP BY capture_id, home, sender
 ), team_last AS (
   SELECT capture_id, home, sender, iteration, t, lane, COUNT(*) OVER (PARTITION BY capture_id, home, sender, iteration) AS points,
          ROW_NUMBER() OVER (PARTITION BY capture_id, home, sender, iteration ORDER BY t DESC, lane) AS nth
