@@ -233,8 +233,8 @@ class Capture:
             if row["mechanism"] == "commit" and row["producer_role"] == row["consumer_role"]:
                 points = [p for p in points if p[1] == lane]
             elif in_doubt(teams[key[:-1]]):
-                writers = sum(self.lanes[other]["role"] == row["producer_role"] for other in wrote[key])
-                if len(points) < writers:
+                expected = [r for r in teams[key[:-1]] if r["lane"] in wrote[key] or r["records_lost"] > 0]
+                if len(points) < len(expected):
                     return None, -1
             last = max((t for t, _ in points), default=None)
             return last, min((n for t, n in points if t == last), default=-1)

@@ -165,7 +165,7 @@ def random_lane(
 
 def test_random_recordings_of_every_verdict() -> None:
     seen: Counter[str] = Counter()
-    for first in range(0, 90, 30):
+    for first in range(410, 500, 30):
         captures = [random_capture(seed) for seed in range(first, first + 30)]
         tables = {name: [row for capture in captures for row in capture[name]] for name in TABLES}
         ids = [{"capture_id": f"{seed:026x}"} for seed in range(first, first + 30)]
