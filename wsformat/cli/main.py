@@ -22,6 +22,7 @@ from wsformat.cli import (
     overlap,
     picture,
     query,
+    serve,
     spec,
     states,
     waits,
@@ -77,6 +78,7 @@ app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)
 app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
 app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
+app.command("open", rich_help_panel=LOOK)(serve.open_)
 app.command("query", rich_help_panel=LOOK)(query.query)
 app.command("hardware", rich_help_panel=EXPLAIN)(hardware.hardware)
 app.command("merge", rich_help_panel=KEEP)(files.merge)
