@@ -1,0 +1,347 @@
+// wsformat_stamp.cuh: time stamps inside a warp-specialised CUDA kernel, in the slot layout of wsformat.
+//
+// Header only, needs nothing but the compiler (nvcc or NVRTC, C++17, sm_70 or newer). Off is the default, and off means
+// off: the kernel then compiles to the same machine code as a source without these lines, without the parameter too.
+//
+//     #include "wsformat_stamp.cuh"
+//     __global__ void kernel(const float* a, float* b WSF_PARAM) {
+//         WSF_BEGIN();                                  // all threads of the CTA
+//         WSF_WRITER(threadIdx.x % 128 == 0);           // the one thread of each role that writes
+//         for (unsigned k = 0; k < n; ++k) {
+//             WSF_STAMP(0, 2, k);                       // role, event: constants. Iteration: any unsigned value
+//             ...
+//         }
+//         WSF_END();                                    // all threads of the CTA
+//     }
+//
+// Build with -DWSF_STAMPS=1 and pass one wsf::Args more. Kernels that prefer a template to a macro take the arguments as
+// a pack and use the class directly; wsf::Off is its "nothing":
+//
+//     template <class Config, class... Args> __global__ void kernel(float* b, Args... args) {
+//         wsf::Recorder<Config> recorder(args...);
+//         recorder.begin(); recorder.writer(threadIdx.x == 0); recorder.template stamp<0, 2>(k); recorder.end();
+//     }
+//
+// What a launch records is fixed when it is compiled, because a test at run time costs even when it says no. Settings,
+// as macros here and as members of a class derived from wsf::Defaults:
+//
+//     WSF_ROLES, WSF_EVENTS, WSF_ITERATIONS   size of the buffer of a CTA: slot = (role * events + event) * iterations
+//                                             + recorded iteration; 3, 16, 64
+//     WSF_ROLE_MASK, WSF_EVENT_MASK           the pass: bit r, bit e: which stamps this build makes; all. With
+//                                             WSF_EVENT_MASK 0 a build writes start and end records only: the clean
+//                                             launch to compare with
+//     WSF_FROM, WSF_STRIDE                    the window: iterations FROM, FROM + STRIDE, ...; 0, 1. WSF_ITERATIONS is
+//                                             its count. A power of two as stride costs least
+//     WSF_SINK                                0 global: a store to the buffer. 1 shared: to shared memory, copied by
+//                                             WSF_END; disturbs least. 2 registers: for loops that are unrolled whole
+//     WSF_CLOCK                               0 cycles, 32 bits (the low half of clock64). 1 cycles, 64 bits.
+//                                             2 nanoseconds of the device's timer, 64 bits, in coarse steps
+//     WSF_BRANCH                              1: a branch around the store, as stamps are usually written. To compare
+//
+// A slot that holds 0 was not written. Iterations beyond the buffer are dropped, and the reader sees that they may have
+// been: give the trip count on import.
+#pragma once
+
+#ifndef WSF_STAMPS
+#define WSF_STAMPS 0
+#endif
+#ifndef WSF_ROLES
+#define WSF_ROLES 3
+#endif
+#ifndef WSF_EVENTS
+#define WSF_EVENTS 16
+#endif
+#ifndef WSF_ITERATIONS
+#define WSF_ITERATIONS 64
+#endif
+#ifndef WSF_ROLE_MASK
+#define WSF_ROLE_MASK ~0ull
+#endif
+#ifndef WSF_EVENT_MASK
+#define WSF_EVENT_MASK ~0ull
+#endif
+#ifndef WSF_FROM
+#define WSF_FROM 0
+#endif
+#ifndef WSF_STRIDE
+#define WSF_STRIDE 1
+#endif
+#ifndef WSF_SINK
+#define WSF_SINK 1
+#endif
+#ifndef WSF_CLOCK
+#define WSF_CLOCK 0
+#endif
+#ifndef WSF_BRANCH
+#define WSF_BRANCH 0
+#endif
+
+namespace wsf {
+
+using Word = unsigned int;
+using Long = unsigned long long;
+
+enum class Sink { global_memory, shared_memory, registers };
+enum class Clock { cycles32, cycles64, nanoseconds };
+
+// One record a CTA, 40 bytes: both clocks at its start and at its end, and the SM that it ran on.
+struct Record {
+    Long globaltimer_start, clock_start, globaltimer_end, clock_end;
+    Word sm, pad;
+};
+static_assert(sizeof(Record) == 40, "the readers expect 40 bytes");
+
+// The kernel's parameter. CTAs first_cta, first_cta + cta_step, ... are recorded, `ctas` of them, numbered
+// x + grid_x * (y + grid_y * z); one CTA: (slots, records, n, 1, 1), all: (slots, records, 0, 1, number of CTAs).
+// slots: ctas * roles * events * iterations words, zero before the launch; records: one a recorded CTA.
+struct Args {
+    void* slots;
+    Record* records;
+    Word first_cta, cta_step, ctas, pad;
+};
+
+// Templates only because the members of a plain class become variables of the device, used or not.
+template <bool Enabled> struct Settings {
+    static constexpr bool enabled = Enabled;
+    static constexpr int roles = WSF_ROLES, events = WSF_EVENTS, iterations = WSF_ITERATIONS;
+    static constexpr Long role_mask = WSF_ROLE_MASK, event_mask = WSF_EVENT_MASK;
+    static constexpr Word from = WSF_FROM, stride = WSF_STRIDE;
+    static constexpr Sink sink = static_cast<Sink>(WSF_SINK);
+    static constexpr Clock clock = static_cast<Clock>(WSF_CLOCK);
+    static constexpr bool branch = WSF_BRANCH;
+};
+
+using Defaults = Settings<true>;
+using Off = Settings<false>;
+
+__device__ __forceinline__ Long globaltimer() {
+    Long t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
+    return t;
+}
+
+__device__ __forceinline__ Long clock64() {
+    Long t;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(t)::"memory");
+    return t;
+}
+
+__device__ __forceinline__ Word this_cta() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
+
+__device__ __forceinline__ Word this_thread() {
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+
+template <bool Wide> struct Slot { using type = Word; };
+template <> struct Slot<true> { using type = Long; };
+
+template <class Config, bool Enabled = Config::enabled> class Recorder;
+
+// Off: no members, no code.
+template <class Config> class Recorder<Config, false> {
+  public:
+    template <class... Args> __device__ __forceinline__ explicit Recorder(Args...) {}
+    __device__ __forceinline__ void begin() {}
+    __device__ __forceinline__ void writer(bool) {}
+    template <int Role, int Event> __device__ __forceinline__ void stamp(Word) {}
+    template <int Role> __device__ __forceinline__ void flush() {}
+    __device__ __forceinline__ void end() {}
+};
+
+template <class Config> class Recorder<Config, true> {
+    static constexpr bool wide = Config::clock != Clock::cycles32;
+    using T = typename Slot<wide>::type;
+
+    static_assert(Config::roles >= 1 && Config::roles <= 64, "a mask has 64 bits: at most 64 roles");
+    static_assert(Config::events >= 1 && Config::events <= 64, "a mask has 64 bits: at most 64 events");
+    static_assert(Config::iterations >= 1 && Config::stride >= 1, "iterations and stride are positive");
+
+    static __host__ __device__ constexpr int count(Long mask, int end) {
+        int n = 0;
+        for (int i = 0; i < end; ++i) n += static_cast<int>(mask >> i & 1);
+        return n;
+    }
+    static __host__ __device__ constexpr bool is_set(Long mask, int i) { return mask >> i & 1; }
+
+    // Only what this pass stamps has room in shared memory or registers.
+    static constexpr int kept_events = count(Config::event_mask, Config::events);
+    static constexpr int kept_roles = kept_events ? count(Config::role_mask, Config::roles) : 0;
+    static constexpr int kept = kept_roles * kept_events * Config::iterations;
+    static constexpr int whole = Config::roles * Config::events * Config::iterations;
+    static constexpr bool shared = Config::sink == Sink::shared_memory && kept > 0;
+    static constexpr bool registers = Config::sink == Sink::registers && kept > 0;
+
+    template <int Role, int Event> static __host__ __device__ constexpr int place() {
+        return Config::sink == Sink::global_memory
+                   ? (Role * Config::events + Event) * Config::iterations
+                   : ((registers ? 0 : count(Config::role_mask, Role)) * kept_events
+                      + count(Config::event_mask, Event)) * Config::iterations;
+    }
+
+    static __device__ __forceinline__ T* storage() {
+        __shared__ T buffer[shared ? kept : 1];
+        return buffer;
+    }
+
+  public:
+    __device__ __forceinline__ explicit Recorder(const Args& args) : records_(args.records) {
+        const Word n = (this_cta() - args.first_cta) / args.cta_step;
+        recorded_ = this_cta() >= args.first_cta && n < args.ctas && (this_cta() - args.first_cta) % args.cta_step == 0;
+        records_ += recorded_ ? n : 0;
+        slots_ = static_cast<T*>(args.slots) + static_cast<Long>(recorded_ ? n : 0) * whole;
+    }
+
+    // All threads, before the first stamp: reads the clocks and empties the shared buffer. Synchronises the CTA.
+    __device__ __forceinline__ void begin() {
+        if (recorded_ && this_thread() == 0) {
+            Word sm;
+            asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+            records_->sm = sm;
+            records_->pad = 0;
+            records_->globaltimer_start = globaltimer();
+            records_->clock_start = clock64();
+        }
+        if constexpr (shared) {
+            const Word threads = blockDim.x * blockDim.y * blockDim.z;
+            for (Word i = this_thread(); i < kept; i += threads) storage()[i] = 0;
+            base_ = static_cast<Word>(__cvta_generic_to_shared(storage()));
+        }
+        if constexpr (registers) {
+#pragma unroll
+            for (int i = 0; i < register_count; ++i) held_[i] = 0;
+        }
+        if constexpr (kept > 0) __syncthreads();
+    }
+
+    // Whether this thread writes the stamps of the role that it plays from here on.
+    __device__ __forceinline__ void writer(bool elected) { limit_ = elected && recorded_ ? Config::iterations : 0; }
+
+    template <int Role, int Event> __device__ __forceinline__ void stamp(Word iteration) {
+        static_assert(Role >= 0 && Role < Config::roles, "role outside of the layout");
+        static_assert(Event >= 0 && Event < Config::events, "event outside of the layout");
+        if constexpr (is_set(Config::role_mask, Role) && is_set(Config::event_mask, Event)) {
+            Word slot = iteration - Config::from;
+            Word limit = limit_;
+            if constexpr (Config::stride > 1) {
+                limit = slot % Config::stride == 0 ? limit : 0;
+                slot /= Config::stride;
+            }
+            if constexpr (registers) {
+                // A constant index once the loop is unrolled, so the array stays in registers.
+                if (slot < Config::iterations) held_[place<Role, Event>() + slot] = read();
+            } else if constexpr (Config::branch) {
+                if (slot < limit) {
+                    T* const to = shared ? storage() : slots_;
+                    *const_cast<volatile T*>(to + place<Role, Event>() + slot) = read();
+                }
+            } else {
+                store<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, limit);
+            }
+        }
+    }
+
+    // Registers sink: the writer of a role stores what it holds, at the end of its part of the kernel.
+    template <int Role> __device__ __forceinline__ void flush() {
+        if constexpr (registers && is_set(Config::role_mask, Role)) {
+            if (limit_ == 0) return;
+            int at = 0;
+#pragma unroll
+            for (int e = 0; e < Config::events; ++e) {
+                if (!is_set(Config::event_mask, e)) continue;
+#pragma unroll
+                for (int i = 0; i < Config::iterations; ++i, ++at)
+                    slots_[(Role * Config::events + e) * Config::iterations + i] = held_[at];
+            }
+        }
+    }
+
+    // All threads, after the last stamp: reads the clocks, then copies the shared buffer. Synchronises the CTA.
+    __device__ __forceinline__ void end() {
+        __syncthreads();
+        if (recorded_ && this_thread() == 0) {
+            records_->clock_end = clock64();
+            records_->globaltimer_end = globaltimer();
+        }
+        if constexpr (shared) {
+            if (!recorded_) return;
+            const Word threads = blockDim.x * blockDim.y * blockDim.z;
+            int row = 0;
+#pragma unroll 1
+            for (int r = 0; r < Config::roles; ++r) {
+#pragma unroll 1
+                for (int e = 0; e < Config::events; ++e) {
+                    if (!is_set(Config::role_mask, r) || !is_set(Config::event_mask, e)) continue;
+                    const T* const from = storage() + row++ * Config::iterations;
+                    T* const to = slots_ + (r * Config::events + e) * Config::iterations;
+                    for (Word i = this_thread(); i < Config::iterations; i += threads) to[i] = from[i];
+                }
+            }
+        }
+    }
+
+  private:
+    static constexpr int register_count = registers ? kept_events * Config::iterations : 1;
+
+    static __device__ __forceinline__ T read() {
+        if constexpr (Config::clock == Clock::nanoseconds) {
+            return globaltimer();
+        } else if constexpr (Config::clock == Clock::cycles64) {
+            return clock64();
+        } else {
+            Word t;
+            asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
+            return t;
+        }
+    }
+
+    // One clock read and one predicated store: no branch, so the warp stays together and the loop keeps its shape.
+    template <int Offset> __device__ __forceinline__ void store(Word slot, Word limit) {
+        if constexpr (shared && !wide) {
+            asm volatile("{\n\t.reg .pred p;\n\t.reg .u32 t;\n\t"
+                         "setp.lt.u32 p, %0, %1;\n\tmov.u32 t, %%clock;\n\t@p st.shared.u32 [%2 + %3], t;\n\t}"
+                         :: "r"(slot), "r"(limit), "r"(base_ + slot * 4), "n"(Offset) : "memory");
+        } else if constexpr (shared) {
+            const T t = read();
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.shared.u64 [%2 + %3], %4;\n\t}"
+                         :: "r"(slot), "r"(limit), "r"(base_ + slot * 8), "n"(Offset), "l"(t) : "memory");
+        } else if constexpr (!wide) {
+            asm volatile("{\n\t.reg .pred p;\n\t.reg .u32 t;\n\t"
+                         "setp.lt.u32 p, %0, %1;\n\tmov.u32 t, %%clock;\n\t@p st.global.u32 [%2 + %3], t;\n\t}"
+                         :: "r"(slot), "r"(limit), "l"(slots_ + slot), "n"(Offset) : "memory");
+        } else {
+            const T t = read();
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.global.u64 [%2 + %3], %4;\n\t}"
+                         :: "r"(slot), "r"(limit), "l"(slots_ + slot), "n"(Offset), "l"(t) : "memory");
+        }
+    }
+
+    Record* records_;
+    T* slots_;
+    bool recorded_;
+    Word limit_ = 0;
+    Word base_ = 0;
+    T held_[register_count];
+};
+
+}  // namespace wsf
+
+// The macros. WSF_PARAM stands after the last parameter, WSF_ONLY_PARAM where there is no other.
+#if WSF_STAMPS
+#define WSF_PARAM , ::wsf::Args wsf_args
+#define WSF_ONLY_PARAM ::wsf::Args wsf_args
+#define WSF_BEGIN()                                  \
+    ::wsf::Recorder<::wsf::Defaults> wsf_(wsf_args); \
+    wsf_.begin()
+#define WSF_WRITER(elected) wsf_.writer(elected)
+#define WSF_STAMP(role, event, iteration) wsf_.template stamp<(role), (event)>(iteration)
+#define WSF_FLUSH(role) wsf_.template flush<(role)>()
+#define WSF_END() wsf_.end()
+#else
+#define WSF_PARAM
+#define WSF_ONLY_PARAM
+#define WSF_BEGIN() static_assert(true, "")
+#define WSF_WRITER(elected) static_assert(true, "")
+#define WSF_STAMP(role, event, iteration) static_assert(true, "")
+#define WSF_FLUSH(role) static_assert(true, "")
+#define WSF_END() static_assert(true, "")
+#endif
