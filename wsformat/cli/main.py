@@ -16,11 +16,13 @@ from wsformat.cli import (
     convert,
     critical,
     demo,
+    digest,
     files,
     hardware,
     iterations,
     overlap,
     picture,
+    predict,
     query,
     serve,
     spec,
@@ -80,6 +82,8 @@ app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("open", rich_help_panel=LOOK)(serve.open_)
 app.command("query", rich_help_panel=LOOK)(query.query)
+app.command("predict", rich_help_panel=EXPLAIN)(predict.predict)
+app.command("digest", rich_help_panel=EXPLAIN)(digest.digest)
 app.command("hardware", rich_help_panel=EXPLAIN)(hardware.hardware)
 app.command("merge", rich_help_panel=KEEP)(files.merge)
 app.command("zip", rich_help_panel=KEEP)(files.zip_)
