@@ -27,16 +27,23 @@
 //
 //     WSF_ROLES, WSF_EVENTS, WSF_ITERATIONS   size of the buffer of a CTA: slot = (role * events + event) * iterations
 //                                             + recorded iteration; 3, 16, 64
-//     WSF_ROLE_MASK, WSF_EVENT_MASK           the pass: bit r, bit e: which stamps this build makes; all. With
-//                                             WSF_EVENT_MASK 0 a build writes start and end records only: the clean
-//                                             launch to compare with
+//     WSF_EVENT_MASK                          the pass: bit e is set when this build makes the stamps of event e; all.
+//                                             May depend on `role`: (role == 0 ? 0xb : 0x13). With 0 a build writes
+//                                             start and end records only: the clean launch to compare with
 //     WSF_FROM, WSF_STRIDE                    the window: iterations FROM, FROM + STRIDE, ...; 0, 1. WSF_ITERATIONS is
 //                                             its count. A power of two as stride costs least
 //     WSF_SINK                                0 global: a store to the buffer. 1 shared: to shared memory, copied by
 //                                             WSF_END; disturbs least. 2 registers: for loops that are unrolled whole
 //     WSF_CLOCK                               0 cycles, 32 bits (the low half of clock64). 1 cycles, 64 bits.
 //                                             2 nanoseconds of the device's timer, 64 bits, in coarse steps
+//     WSF_DEFER                               1: WSF_HOLD only reads the clock and WSF_STORE stores; 0: WSF_HOLD stores
+//                                             at once, like WSF_STAMP; 1
 //     WSF_BRANCH                              1: a branch around the store, as stamps are usually written. To compare
+//
+// In a tight loop, store where the warp waits anyway: WSF_HOLD(role, event, k) reads the clock into a register, and
+// WSF_STORE(role, events, k), events a mask, stores what is held, as iteration k. Between the issue of asynchronous work
+// and the wait for it the stores cost nothing; held values of the iteration before can be stored there as k - 1 (nothing
+// is stored for iteration -1), and once more after the loop.
 //
 // A slot that holds 0 was not written. Iterations beyond the buffer are dropped, and the reader sees that they may have
 // been: give the trip count on import.
@@ -54,9 +61,6 @@
 #ifndef WSF_ITERATIONS
 #define WSF_ITERATIONS 64
 #endif
-#ifndef WSF_ROLE_MASK
-#define WSF_ROLE_MASK ~0ull
-#endif
 #ifndef WSF_EVENT_MASK
 #define WSF_EVENT_MASK ~0ull
 #endif
@@ -71,6 +75,9 @@
 #endif
 #ifndef WSF_CLOCK
 #define WSF_CLOCK 0
+#endif
+#ifndef WSF_DEFER
+#define WSF_DEFER 1
 #endif
 #ifndef WSF_BRANCH
 #define WSF_BRANCH 0
@@ -104,11 +111,11 @@ struct Args {
 template <bool Enabled> struct Settings {
     static constexpr bool enabled = Enabled;
     static constexpr int roles = WSF_ROLES, events = WSF_EVENTS, iterations = WSF_ITERATIONS;
-    static constexpr Long role_mask = WSF_ROLE_MASK, event_mask = WSF_EVENT_MASK;
+    static __host__ __device__ constexpr Long event_mask([[maybe_unused]] int role) { return WSF_EVENT_MASK; }
     static constexpr Word from = WSF_FROM, stride = WSF_STRIDE;
     static constexpr Sink sink = static_cast<Sink>(WSF_SINK);
     static constexpr Clock clock = static_cast<Clock>(WSF_CLOCK);
-    static constexpr bool branch = WSF_BRANCH;
+    static constexpr bool defer = WSF_DEFER, branch = WSF_BRANCH;
 };
 
 using Defaults = Settings<true>;
@@ -144,6 +151,8 @@ template <class Config> class Recorder<Config, false> {
     __device__ __forceinline__ void begin() {}
     __device__ __forceinline__ void writer(bool) {}
     template <int Role, int Event> __device__ __forceinline__ void stamp(Word) {}
+    template <int Role, int Event> __device__ __forceinline__ void hold(Word) {}
+    template <int Role, Long Events> __device__ __forceinline__ void store(Word) {}
     template <int Role> __device__ __forceinline__ void flush() {}
     __device__ __forceinline__ void end() {}
 };
@@ -154,28 +163,36 @@ template <class Config> class Recorder<Config, true> {
 
     static_assert(Config::roles >= 1 && Config::roles <= 64, "a mask has 64 bits: at most 64 roles");
     static_assert(Config::events >= 1 && Config::events <= 64, "a mask has 64 bits: at most 64 events");
+    static_assert(Config::iterations < 1 << 24, "more than 2^24 iterations a CTA: record a window");
     static_assert(Config::iterations >= 1 && Config::stride >= 1, "iterations and stride are positive");
 
+    static __host__ __device__ constexpr bool is_set(Long mask, int i) { return mask >> i & 1; }
     static __host__ __device__ constexpr int count(Long mask, int end) {
         int n = 0;
-        for (int i = 0; i < end; ++i) n += static_cast<int>(mask >> i & 1);
+        for (int i = 0; i < end; ++i) n += is_set(mask, i);
         return n;
     }
-    static __host__ __device__ constexpr bool is_set(Long mask, int i) { return mask >> i & 1; }
+    // Stamps of the pass, of all roles before this one and of its events before this one.
+    static __host__ __device__ constexpr int before(int role, int event) {
+        int n = 0;
+        for (int r = 0; r < role; ++r) n += count(Config::event_mask(r), Config::events);
+        return n + (event > 0 ? count(Config::event_mask(role), event) : 0);
+    }
+    static __host__ __device__ constexpr bool made(int role, int event) {
+        return is_set(Config::event_mask(role), event);
+    }
 
     // Only what this pass stamps has room in shared memory or registers.
-    static constexpr int kept_events = count(Config::event_mask, Config::events);
-    static constexpr int kept_roles = kept_events ? count(Config::role_mask, Config::roles) : 0;
-    static constexpr int kept = kept_roles * kept_events * Config::iterations;
+    static constexpr int kept = before(Config::roles, 0) * Config::iterations;
     static constexpr int whole = Config::roles * Config::events * Config::iterations;
     static constexpr bool shared = Config::sink == Sink::shared_memory && kept > 0;
     static constexpr bool registers = Config::sink == Sink::registers && kept > 0;
+    static constexpr bool defer = Config::defer && !registers && !Config::branch && kept > 0;
 
     template <int Role, int Event> static __host__ __device__ constexpr int place() {
-        return Config::sink == Sink::global_memory
-                   ? (Role * Config::events + Event) * Config::iterations
-                   : ((registers ? 0 : count(Config::role_mask, Role)) * kept_events
-                      + count(Config::event_mask, Event)) * Config::iterations;
+        return (registers                               ? count(Config::event_mask(Role), Event)
+                : Config::sink == Sink::shared_memory   ? before(Role, Event)
+                                                        : Role * Config::events + Event) * Config::iterations;
     }
 
     static __device__ __forceinline__ T* storage() {
@@ -219,13 +236,9 @@ template <class Config> class Recorder<Config, true> {
     template <int Role, int Event> __device__ __forceinline__ void stamp(Word iteration) {
         static_assert(Role >= 0 && Role < Config::roles, "role outside of the layout");
         static_assert(Event >= 0 && Event < Config::events, "event outside of the layout");
-        if constexpr (is_set(Config::role_mask, Role) && is_set(Config::event_mask, Event)) {
-            Word slot = iteration - Config::from;
-            Word limit = limit_;
-            if constexpr (Config::stride > 1) {
-                limit = slot % Config::stride == 0 ? limit : 0;
-                slot /= Config::stride;
-            }
+        if constexpr (made(Role, Event)) {
+            Word slot, limit;
+            window(iteration, slot, limit);
             if constexpr (registers) {
                 // A constant index once the loop is unrolled, so the array stays in registers.
                 if (slot < Config::iterations) held_[place<Role, Event>() + slot] = read();
@@ -235,19 +248,37 @@ template <class Config> class Recorder<Config, true> {
                     *const_cast<volatile T*>(to + place<Role, Event>() + slot) = read();
                 }
             } else {
-                store<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, limit);
+                read_and_store<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, limit);
             }
+        }
+    }
+
+    // Reads the clock, for store() to store; at once where the sink gains nothing by waiting.
+    template <int Role, int Event> __device__ __forceinline__ void hold(Word iteration) {
+        if constexpr (!defer) {
+            stamp<Role, Event>(iteration);
+        } else if constexpr (made(Role, Event)) {
+            held_[Event] = read();
+        }
+    }
+
+    // Stores what hold() read last for these events, as stamps of that iteration.
+    template <int Role, Long Events> __device__ __forceinline__ void store(Word iteration) {
+        if constexpr (defer) {
+            Word slot, limit;
+            window(iteration, slot, limit);
+            store_each<Role, Events, 0>(slot, slot * 64, limit * 64);
         }
     }
 
     // Registers sink: the writer of a role stores what it holds, at the end of its part of the kernel.
     template <int Role> __device__ __forceinline__ void flush() {
-        if constexpr (registers && is_set(Config::role_mask, Role)) {
+        if constexpr (registers) {
             if (limit_ == 0) return;
             int at = 0;
 #pragma unroll
             for (int e = 0; e < Config::events; ++e) {
-                if (!is_set(Config::event_mask, e)) continue;
+                if (!made(Role, e)) continue;
 #pragma unroll
                 for (int i = 0; i < Config::iterations; ++i, ++at)
                     slots_[(Role * Config::events + e) * Config::iterations + i] = held_[at];
@@ -270,7 +301,7 @@ template <class Config> class Recorder<Config, true> {
             for (int r = 0; r < Config::roles; ++r) {
 #pragma unroll 1
                 for (int e = 0; e < Config::events; ++e) {
-                    if (!is_set(Config::role_mask, r) || !is_set(Config::event_mask, e)) continue;
+                    if (!made(r, e)) continue;
                     const T* const from = storage() + row++ * Config::iterations;
                     T* const to = slots_ + (r * Config::events + e) * Config::iterations;
                     for (Word i = this_thread(); i < Config::iterations; i += threads) to[i] = from[i];
@@ -280,7 +311,37 @@ template <class Config> class Recorder<Config, true> {
     }
 
   private:
-    static constexpr int register_count = registers ? kept_events * Config::iterations : 1;
+    static __host__ __device__ constexpr int most_events() {
+        int most = 1;
+        for (int r = 0; r < Config::roles; ++r) {
+            const int n = count(Config::event_mask(r), Config::events);
+            most = n > most ? n : most;
+        }
+        return most;
+    }
+    static constexpr int register_count = registers ? most_events() * Config::iterations : Config::events;
+
+    // The slot of an iteration; limit is 0 where this thread or the window leaves it out.
+    __device__ __forceinline__ void window(Word iteration, Word& slot, Word& limit) const {
+        slot = iteration - Config::from;
+        limit = limit_;
+        if constexpr (Config::stride > 1) {
+            limit = slot % Config::stride == 0 ? limit : 0;
+            slot /= Config::stride;
+        }
+    }
+
+    // Every store has a predicate of its own (key + event < key_limit says what slot < limit says): stores under one
+    // predicate become a branch, and behind a branch the compiler no longer knows that the warp is converged.
+    template <int Role, Long Events, int Event>
+    __device__ __forceinline__ void store_each(Word slot, Word key, Word key_limit) {
+        if constexpr (Event < Config::events) {
+            if constexpr (made(Role, Event) && is_set(Events, Event))
+                store_one<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, key + Event, key_limit,
+                                                                              held_[Event]);
+            store_each<Role, Events, Event + 1>(slot, key, key_limit);
+        }
+    }
 
     static __device__ __forceinline__ T read() {
         if constexpr (Config::clock == Clock::nanoseconds) {
@@ -295,23 +356,24 @@ template <class Config> class Recorder<Config, true> {
     }
 
     // One clock read and one predicated store: no branch, so the warp stays together and the loop keeps its shape.
-    template <int Offset> __device__ __forceinline__ void store(Word slot, Word limit) {
+    template <int Offset> __device__ __forceinline__ void read_and_store(Word slot, Word limit) {
+        const T t = read();
+        store_one<Offset>(slot, slot, limit, t);
+    }
+
+    template <int Offset> __device__ __forceinline__ void store_one(Word slot, Word key, Word limit, T t) {
         if constexpr (shared && !wide) {
-            asm volatile("{\n\t.reg .pred p;\n\t.reg .u32 t;\n\t"
-                         "setp.lt.u32 p, %0, %1;\n\tmov.u32 t, %%clock;\n\t@p st.shared.u32 [%2 + %3], t;\n\t}"
-                         :: "r"(slot), "r"(limit), "r"(base_ + slot * 4), "n"(Offset) : "memory");
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.shared.u32 [%2 + %3], %4;\n\t}"
+                         ::"r"(key), "r"(limit), "r"(base_ + slot * 4), "n"(Offset), "r"(t) : "memory");
         } else if constexpr (shared) {
-            const T t = read();
             asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.shared.u64 [%2 + %3], %4;\n\t}"
-                         :: "r"(slot), "r"(limit), "r"(base_ + slot * 8), "n"(Offset), "l"(t) : "memory");
+                         ::"r"(key), "r"(limit), "r"(base_ + slot * 8), "n"(Offset), "l"(t) : "memory");
         } else if constexpr (!wide) {
-            asm volatile("{\n\t.reg .pred p;\n\t.reg .u32 t;\n\t"
-                         "setp.lt.u32 p, %0, %1;\n\tmov.u32 t, %%clock;\n\t@p st.global.u32 [%2 + %3], t;\n\t}"
-                         :: "r"(slot), "r"(limit), "l"(slots_ + slot), "n"(Offset) : "memory");
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.global.u32 [%2 + %3], %4;\n\t}"
+                         ::"r"(key), "r"(limit), "l"(slots_ + slot), "n"(Offset), "r"(t) : "memory");
         } else {
-            const T t = read();
             asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.global.u64 [%2 + %3], %4;\n\t}"
-                         :: "r"(slot), "r"(limit), "l"(slots_ + slot), "n"(Offset), "l"(t) : "memory");
+                         ::"r"(key), "r"(limit), "l"(slots_ + slot), "n"(Offset), "l"(t) : "memory");
         }
     }
 
@@ -326,22 +388,31 @@ template <class Config> class Recorder<Config, true> {
 }  // namespace wsf
 
 // The macros. WSF_PARAM stands after the last parameter, WSF_ONLY_PARAM where there is no other.
+// A device function that stamps takes WSF_INNER_PARAM after its last parameter and is given WSF_INNER_ARG; inline it.
 #if WSF_STAMPS
 #define WSF_PARAM , ::wsf::Args wsf_args
 #define WSF_ONLY_PARAM ::wsf::Args wsf_args
+#define WSF_INNER_PARAM , ::wsf::Recorder<::wsf::Defaults>& wsf_
+#define WSF_INNER_ARG , wsf_
 #define WSF_BEGIN()                                  \
     ::wsf::Recorder<::wsf::Defaults> wsf_(wsf_args); \
     wsf_.begin()
 #define WSF_WRITER(elected) wsf_.writer(elected)
 #define WSF_STAMP(role, event, iteration) wsf_.template stamp<(role), (event)>(iteration)
+#define WSF_HOLD(role, event, iteration) wsf_.template hold<(role), (event)>(iteration)
+#define WSF_STORE(role, events, iteration) wsf_.template store<(role), (events)>(iteration)
 #define WSF_FLUSH(role) wsf_.template flush<(role)>()
 #define WSF_END() wsf_.end()
 #else
 #define WSF_PARAM
 #define WSF_ONLY_PARAM
+#define WSF_INNER_PARAM
+#define WSF_INNER_ARG
 #define WSF_BEGIN() static_assert(true, "")
 #define WSF_WRITER(elected) static_assert(true, "")
 #define WSF_STAMP(role, event, iteration) static_assert(true, "")
+#define WSF_HOLD(role, event, iteration) static_assert(true, "")
+#define WSF_STORE(role, events, iteration) static_assert(true, "")
 #define WSF_FLUSH(role) static_assert(true, "")
 #define WSF_END() static_assert(true, "")
 #endif

@@ -102,7 +102,7 @@ __global__ void kernel(WSF_ONLY_PARAM) {
 def without_stamps(source: str) -> str:
     """The source as it was before anybody added stamps."""
     kept = [line for line in source.splitlines() if not re.search(r"^\s*WSF_\w+\(|wsformat_stamp", line)]
-    return "\n".join(kept).replace(" WSF_PARAM", "").replace("WSF_ONLY_PARAM", "")
+    return re.sub(r" ?WSF_(ONLY_|INNER_)?(PARAM|ARG)\b", "", "\n".join(kept))
 
 
 @functools.cache
@@ -172,8 +172,8 @@ def reads(build: nvrtc.Build, what: str = "clock") -> int:
         ({}, STAMPS),
         ({"WSF_EVENT_MASK": "1ull"}, 2),
         ({"WSF_EVENT_MASK": "6ull"}, 3),
-        ({"WSF_ROLE_MASK": "2ull"}, 3),
-        ({"WSF_ROLE_MASK": "1ull", "WSF_EVENT_MASK": "2ull"}, 1),
+        ({"WSF_EVENT_MASK": "(role==1?~0ull:0ull)"}, 3),
+        ({"WSF_EVENT_MASK": "(role==0?2ull:0ull)"}, 1),
         ({"WSF_EVENT_MASK": "0ull"}, 0),
         ({"WSF_STRIDE": 4, "WSF_FROM": 8}, STAMPS),
     ],
@@ -192,7 +192,7 @@ def test_a_pass_makes_its_stamps_and_no_other(macros: dict[str, Any], stamps: in
 
 
 def test_shared_memory_holds_only_the_stamps_of_the_pass() -> None:
-    one = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_ROLE_MASK="1ull", WSF_EVENT_MASK="6ull").kernel("kernel")
+    one = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_EVENT_MASK="(role==0?6ull:0ull)").kernel("kernel")
     none = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_EVENT_MASK="0ull").kernel("kernel")
     assert one.shared_bytes - none.shared_bytes == 2 * 64 * 4
 
@@ -215,6 +215,36 @@ def test_clocks(clock: int, register: str) -> None:
         kind = "shared" if sink else "global"
         width = 64 if clock else 32
         assert len(re.findall(rf"@p st\.{kind}\.u{width}", build.ptx)) == STAMPS
+
+
+HELD = """
+#include "wsformat_stamp.cuh"
+__global__ void kernel(const float* a, float* b, int n WSF_PARAM) {
+    WSF_BEGIN();
+    WSF_WRITER(threadIdx.x == 0);
+#pragma unroll 1
+    for (unsigned k = 0; k < n; ++k) {
+        WSF_HOLD(0, 0, k);
+        __syncthreads();
+        WSF_HOLD(0, 1, k);
+        b[k * 32 + threadIdx.x] = a[k * 32 + threadIdx.x];
+        WSF_STORE(0, 0x3, k);
+        __syncthreads();
+    }
+    WSF_END();
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_held_stamps_are_stored_later_and_off_is_off(arch: str) -> None:
+    on = built(HELD, arch, WSF_STAMPS=1)
+    assert re.findall(r"%clock;|@p st\.shared", on.ptx) == ["%clock;"] * 2 + ["@p st.shared"] * 2
+    at_once = built(HELD, arch, WSF_STAMPS=1, WSF_DEFER=0).ptx
+    assert re.findall(r"%clock;|@p st\.shared", at_once) == ["%clock;", "@p st.shared"] * 2
+    assert built(HELD, arch).cubin == built(without_stamps(HELD), arch).cubin
+    # A pass keeps only its own of what is held.
+    assert len(re.findall(r"%clock;|@p st\.shared", built(HELD, arch, WSF_STAMPS=1, WSF_EVENT_MASK=2).ptx)) == 2
 
 
 def test_registers_sink_of_an_unrolled_loop_uses_no_local_memory() -> None:
