@@ -485,7 +485,7 @@ def test_a_report_through_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_streaming_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, a spill file and streams against everything at once, for each kind of table."""
-    from wsformat.converters.ncu import assemble, decode, spill
+    from wsformat.converters.ncu import assemble, decode, runs, spill
 
     rows = [(launch(i), CLI, f"sm__m{j}.sum", "Kbyte", f"{i},{j:03d}.50") for i in range(1, 60) for j in range(9)]
     wide = {f"sm__w{j}.sum": ("us", [f"{i}.{j:02d}" for i in range(40)]) for j in range(30)}
@@ -496,7 +496,7 @@ def test_streaming_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monke
     whole = ncu.read([path], {}).table("metrics")
     monkeypatch.setattr(decode, "BLOCK_BYTES", 700)
     monkeypatch.setattr(assemble, "IN_MEMORY_ROWS", 0)
-    monkeypatch.setattr(assemble, "SOURCE_BATCH_BYTES", 300)
+    monkeypatch.setattr(runs, "SOURCE_BATCH_BYTES", 300)
     monkeypatch.setattr(spill.Spill.__init__, "__defaults__", (0,))
     seen: list[tuple[int, int]] = []
     streamed = ncu.read([path], {}, progress=lambda what, done, total: seen.append((done, total)))

@@ -6,12 +6,14 @@ Files that are read together make one capture; launches are numbered in the orde
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from wsformat import provenance
 from wsformat.bundle import Bundle, Progress
+from wsformat.converters import registry
 from wsformat.converters.ncu.assemble import build_bundle, new_reading, read_file
 from wsformat.converters.ncu.decode import plain_head
 from wsformat.converters.ncu.messages import is_ncu, look_alike
@@ -62,10 +64,10 @@ def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress |
     reading = new_reading(options)
     sources, hashes = [], []
     with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(1))
         for path in paths:
-            hashes.append(provenance.bytes_sha256(path))
-            with path.open("rb") as file:
-                head = file.read(65_536)
+            head = registry.read_head(path)
+            hashes.append(pool.submit(provenance.bytes_sha256, path))
             if is_report(head, path):
                 table = stack.enter_context(as_csv(path, str(options.get("page", "raw"))))
                 read_file(table, path.name, reading, options, progress)
@@ -78,7 +80,7 @@ def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress |
                 detected = "header of a table"
             sources.append({"name": path.name, "path": path, "detected_by": detected})
         kept = {k: v for k, v in options.items() if k in OPTIONS and v}
-        bundle: Bundle = build_bundle(reading, sources, hashes, kept)
+        bundle: Bundle = build_bundle(reading, sources, [digest.result() for digest in hashes], kept)
         return bundle
 
 

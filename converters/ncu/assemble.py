@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,18 @@ from wsformat.converters.ncu import units
 from wsformat.converters.ncu.cells import Codes, read_cells
 from wsformat.converters.ncu.decode import blocks, plain_head
 from wsformat.converters.ncu.launches import attribute_rows, launch_table
-from wsformat.converters.ncu.long import hold_back, read_long, read_summary
+from wsformat.converters.ncu.long import read_long, read_summary
 from wsformat.converters.ncu.messages import MAX_MESSAGES, message_rows, refusal, split_messages
 from wsformat.converters.ncu.numbers import TENS, Convention, parse, shapes
-from wsformat.converters.ncu.parts import Reading
-from wsformat.converters.ncu.segment import Rows, segment
-from wsformat.converters.ncu.wide import read_source, read_wide, repeat_blocks, same_block
+from wsformat.converters.ncu.parts import Part, Reading
+from wsformat.converters.ncu.runs import Run, ahead, runs
+from wsformat.converters.ncu.segment import segment
+from wsformat.converters.ncu.wide import read_source, read_wide, repeat_blocks, wide_cells
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.tables import conform, rows_to_table
 
 NAME = "ncu"
 IN_MEMORY_ROWS = 1_000_000
-SOURCE_BATCH_BYTES = 2 << 20
 
 
 def new_reading(options: Mapping[str, Any]) -> Reading:
@@ -64,58 +63,30 @@ def read_file(path: Path, name: str, reading: Reading, options: Mapping[str, Any
         messages.extend(found[:room])
         reading.ignored += max(0, len(found) - room)
 
-    held: Rows | None = None
-    pages: list[Rows] = []
-    last_page = b""
     begin = reading.launches.count
     reading.repeats = []
+    unit_row = options.get("unit_row", "") != "missing"
 
-    def flush_pages() -> None:
-        nonlocal last_page
-        marked = []
-        for page in pages:
-            digest = same_block(page)
-            again = digest == last_page
-            last_page = b"" if again else digest
-            marked.append((page, again))
-        if marked:
-            read_source(marked, reading)
-        pages.clear()
+    def read(run: Run) -> Any:
+        return read_cells(run.data, run.head, run.line, str(path), plain=run.plain)
 
-    for rows, cells in _ahead(segment(blocks(path, progress), noise, str(path)), str(path)):
-        head = rows.head
-        if held is not None and held.head is not head:
-            read_long(held, reading)
-            held = None
-        if head.dialect not in dialects:
-            dialects.append(head.dialect)
-        if not rows.data:
+    def finish(run: Run, cells: Any) -> Any:
+        return wide_cells(run.head, *cells, str(path), unit_row=unit_row) if run.head.kind == "wide" else cells
+
+    for run, cells in ahead(runs(segment(blocks(path, progress), noise, str(path))), read, finish):
+        if run.head.dialect not in dialects:
+            dialects.append(run.head.dialect)
+        if run.pages:
+            read_source(run.pages, cells, reading)
+        elif cells is None:
             continue
-        if head.kind == "source":
-            if pages and pages[-1].head is head:
-                pages[-1] = Rows(head, pages[-1].data + rows.data, pages[-1].line, pages[-1].plain and rows.plain)
-                continue
-            if pages and (pages[0].head.cells != head.cells or sum(len(p.data) for p in pages) > SOURCE_BATCH_BYTES):
-                flush_pages()
-            pages.append(rows)
-        elif head.kind == "wide":
-            read_wide(rows, cells, reading, unit_row=options.get("unit_row", "") != "missing")
-        elif head.kind == "summary":
-            read_summary(rows, reading)
-        elif head.kind == "plain":
-            reading.conventions[-1].loose = True
-            read_long(rows, reading)
+        elif run.head.kind == "wide":
+            read_wide(run.head, cells, reading)
+        elif run.head.kind == "summary":
+            read_summary(run.head, *cells, reading)
         else:
-            if held is not None:
-                rows = Rows(head, held.data + rows.data, held.line, held.plain and rows.plain)
-            now, rest = hold_back(rows)
-            if now is not None:
-                read_long(now, reading)
-            before = now.data.count(b"\n") if now is not None else 0
-            held = Rows(head, rest, rows.line + before, rows.plain) if rest else None
-    if held is not None:
-        read_long(held, reading)
-    flush_pages()
+            reading.conventions[-1].loose |= run.head.kind == "plain"
+            read_long(run.head, *cells, reading)
     reading.messages += [(name, level, text) for level, text in messages]
     if not dialects:
         with path.open("rb") as file:
@@ -131,18 +102,6 @@ def read_file(path: Path, name: str, reading: Reading, options: Mapping[str, Any
         reading.printed_twice += reading.repeats
     else:
         repeat_blocks(reading, reading.repeats)
-
-
-def _ahead(runs: Iterator[Rows], where: str) -> Iterator[tuple[Rows, Future[Any] | None]]:
-    """The runs, with the cells of raw pages read one step ahead in another thread, as they are most of the work."""
-    waiting: deque[tuple[Rows, Future[Any] | None]] = deque()
-    with ThreadPoolExecutor(1) as pool:
-        for rows in runs:
-            wide = rows.head.kind == "wide" and rows.data != b""
-            waiting.append((rows, pool.submit(read_cells, rows.data, rows.head, rows.line, where) if wide else None))
-            if len(waiting) > 2:
-                yield waiting.popleft()
-        yield from waiting
 
 
 def renumbering(reading: Reading) -> Codes | None:
@@ -223,9 +182,17 @@ def _metrics(reading: Reading, capture: str, renumber: Codes | None) -> tuple[An
     overlaps = any(before.last >= after.first for before, after in pairwise(parts))
     rows = sum(part.rows for part in parts)
 
+    def unfold(part: Part) -> pa.Table:
+        return part.unfold(reading.conventions[part.file], capture, renumber)
+
     def stream() -> Iterator[pa.Table]:
-        for part in parts:
-            yield part.unfold(reading.conventions[part.file], capture, renumber)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = [pool.submit(unfold, part) for part in parts[:1]]
+            for part in parts[1:]:
+                waiting.append(pool.submit(unfold, part))
+                yield waiting.pop(0).result()
+            for last in waiting:
+                yield last.result()
 
     if overlaps or (rows <= IN_MEMORY_ROWS and not any(part.instances for part in parts)):
         joined = pa.concat_tables(list(stream())).unify_dictionaries() if parts else rows_to_table("metrics", [])

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wsformat.converters.ncu.cells import Codes, read_cells
+from wsformat.converters.ncu.cells import Codes
 from wsformat.converters.ncu.frame import Meta
 from wsformat.converters.ncu.headers import RULE_COLUMNS, SUMMARY_VALUES, Head
 from wsformat.converters.ncu.launches import FACTS
-from wsformat.converters.ncu.parts import Reading, dense, launch_columns
-from wsformat.converters.ncu.segment import Rows, record_starts
+from wsformat.converters.ncu.parts import Reading, dense, launch_columns, look
 
 Ints = npt.NDArray[np.int64]
 
 
-def hold_back(rows: Rows) -> tuple[Rows | None, bytes]:
-    """Split off the records of the last launch: more of them may follow in the next block."""
-    data = rows.data
-    begin = data.rfind(b"\n", 0, len(data) - 1) + 1 if rows.plain else int(record_starts(data)[-1])
-    stop = data.find(rows.head.delimiter.encode(), begin)
-    mark = data[begin : stop + 1]
-    for before in _back(data, begin) if rows.plain else reversed(record_starts(data)[:-1].tolist()):
-        if not data.startswith(mark, before):
-            return Rows(rows.head, data[:begin], rows.line, rows.plain), data[begin:]
-        begin = before
-    return None, data
-
-
-def _back(data: bytes, begin: int) -> Iterator[int]:
-    """Starts of lines before ``begin``, last first."""
-    while begin > 0:
-        begin = data.rfind(b"\n", 0, begin - 1) + 1
-        yield begin
-
-
-def read_long(rows: Rows, reading: Reading) -> None:
-    """Take the records of a long table."""
-    head = rows.head
-    codes, texts = read_cells(rows.data, head, rows.line, reading.where, plain=rows.plain)
+def read_long(head: Head, codes: Codes, texts: pa.StringArray, reading: Reading) -> None:
+    """Take the cells of a long table."""
     launch = _launch_numbers(head, codes, texts, reading)
     name = codes[:, head.at["Metric Name"]]
     is_metric = _filled(name, texts)
@@ -67,7 +42,7 @@ def read_long(rows: Rows, reading: Reading) -> None:
     code, used = dense(text, len(texts))
     columns = {"launch": launch, "meta": index.astype(np.int32), "ordinal": ordinal, "text": code}
     between = int(launch.min()), int(launch.max())
-    reading.add_part("kernel", meta, len(launch), between, reading.keep(columns), texts.take(pa.array(used)))
+    reading.add_part("kernel", meta, len(launch), between, reading.keep(columns), look(texts.take(pa.array(used))))
 
 
 def _filled(codes: Codes, texts: pa.StringArray) -> npt.NDArray[np.bool_]:
@@ -172,10 +147,8 @@ def _rules(
     )
 
 
-def read_summary(rows: Rows, reading: Reading) -> None:
-    """Take the records of a --print-summary table: several launches together, with least, most and mean."""
-    head = rows.head
-    codes, texts = read_cells(rows.data, head, rows.line, reading.where, plain=rows.plain)
+def read_summary(head: Head, codes: Codes, texts: pa.StringArray, reading: Reading) -> None:
+    """Take the cells of a --print-summary table: several launches together, with least, most and mean."""
     codes = codes[_filled(codes[:, head.at["Metric Name"]], texts)]
     groups, group, first = _groups(head, codes, texts)
     printed = [(label, head.at[label]) for label in SUMMARY_VALUES if label in head.at]
@@ -206,7 +179,9 @@ def read_summary(rows: Rows, reading: Reading) -> None:
         "text": texts_all[order].astype(np.int32),
         "scope_id": scopes[order].astype(np.int32),
     }
-    reading.add_part("summary", meta, len(order), (-1, -1), reading.keep(columns), texts, pa.array(groups, pa.string()))
+    reading.add_part(
+        "summary", meta, len(order), (-1, -1), reading.keep(columns), look(texts), pa.array(groups, pa.string())
+    )
 
 
 def _join(label: str, value: str) -> str:

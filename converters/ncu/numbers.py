@@ -32,9 +32,14 @@ CLASS[[69, 101]] = EXPONENT
 for _number, _char in enumerate(SEPARATORS):
     CLASS[ord(_char)] = FIRST_SEPARATOR + _number
 GROUP_ONLY = np.array([FIRST_SEPARATOR + list(SEPARATORS).index(c) for c in (" ", "'", "\x01")], np.uint8)
+IS_SEPARATOR = CLASS >= FIRST_SEPARATOR
+IS_KEPT = CLASS == DIGIT
+IS_KEPT[45] = True
+# Bits 0 to 7 count digits, 8 to 15 signs, then each separator in the order of its class.
 WEIGHT = np.zeros(256, np.uint64)
-WEIGHT[DIGIT], WEIGHT[SIGN] = 1, 1 << 8
-WEIGHT[FIRST_SEPARATOR : FIRST_SEPARATOR + 6] = np.uint64(1) << np.arange(16, 64, 8, dtype=np.uint64)
+WEIGHT[CLASS == DIGIT], WEIGHT[CLASS == SIGN] = 1, 1 << 8
+for _number in range(len(SEPARATORS)):
+    WEIGHT[FIRST_SEPARATOR + _number == CLASS] = np.uint64(1 << (16 + 8 * _number))
 LONGEST_NUMBER = 60
 MAX_EXACT_DIGITS = 18
 
@@ -88,38 +93,47 @@ def shapes(texts: pa.StringArray) -> Shapes:
         offsets, data = buffers(texts)
     begins, ends = offsets[:-1], offsets[1:]
     length = ends - begins
-    cls = CLASS[data]
-    # Counts of every class at once: eight bits each in one running sum. Longer texts are no numbers.
-    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(WEIGHT[cls], dtype=np.uint64)))
+    # Counts of every class at once: eight bits each in one running sum, so that no text may be longer than 255.
+    sums = np.zeros(len(data) + 1, np.uint64)
+    np.cumsum(WEIGHT[data], out=sums[1:])
     packed = sums[ends] - sums[begins]
-    packed[length > LONGEST_NUMBER] = 0
+    places = np.flatnonzero(IS_SEPARATOR[data])
+    classes = CLASS[data[places]]
+    used = np.flatnonzero(np.bincount(classes))
+    own = {int(k): ((packed >> np.uint64(8 * (int(k) - 2))) & np.uint64(255)).astype(np.int64) for k in used}
+    number = sum(own.values(), np.zeros(len(texts), np.int64))
+    for index in np.flatnonzero(length > 255):
+        number[index] = np.count_nonzero(IS_SEPARATOR[data[begins[index] : ends[index]]])
+    high = np.cumsum(number)
+    low = high - number
+    short = length <= LONGEST_NUMBER
     digits = (packed & np.uint64(255)).astype(np.int64)
     signs = ((packed >> np.uint64(8)) & np.uint64(255)).astype(np.int64)
-    used = np.flatnonzero(np.bincount(cls, minlength=FIRST_SEPARATOR + len(SEPARATORS))[FIRST_SEPARATOR:])
-    own = {int(i): ((packed >> np.uint64(16 + 8 * int(i))) & np.uint64(255)).astype(np.int64) for i in used}
-    number = sum(own.values(), np.zeros(len(texts), np.int64))
-    some = number > 0
-    is_separator = cls >= FIRST_SEPARATOR
-    places = np.flatnonzero(is_separator)
-    before = np.concatenate(([0], np.cumsum(is_separator, dtype=np.int32)))
-    low, high = before[begins], before[ends]
-    padded, classes = np.append(places, 0), np.append(cls, 0)
-    first_place, last_place = padded[low], padded[np.maximum(high - 1, 0)]
-    first = np.where(some, classes[first_place], 0).astype(np.uint8)
-    last = np.where(some, classes[last_place], 0).astype(np.uint8)
-    after = np.where(some, ends - last_place - 1, 0)
-    lead = np.where(some, first_place - begins, length) - signs
+    some = (number > 0) & short
+    at, cls_at = np.append(places, 0), np.append(classes, 0)
+    last_index = np.maximum(high - 1, 0)
+    first = np.where(some, cls_at[low], 0).astype(np.uint8)
+    last = np.where(some, cls_at[last_index], 0).astype(np.uint8)
+    after = np.where(some, ends - at[last_index] - 1, 0)
+    lead = np.where(some, at[low] - begins, length) - signs
     kinds = sum(((count > 0).astype(np.int64) for count in own.values()), np.zeros(len(texts), np.int64))
     last_count = np.zeros(len(texts), np.int64)
-    for i, count in own.items():
-        np.copyto(last_count, count, where=last == FIRST_SEPARATOR + i)
-    head = classes[np.minimum(begins, len(cls))]
-    numeric = (digits > 0) & (digits + signs + number == length) & ((signs == 0) | ((signs == 1) & (head == SIGN)))
+    for k, count in own.items():
+        np.copyto(last_count, count, where=last == k)
+    end = max(len(data) - 1, 0)
+    data = data if len(data) else np.zeros(1, np.uint8)
+    head = data[np.minimum(begins, end)]
+    numeric = short & (digits > 0) & (digits + signs + number == length)
+    numeric &= (signs == 0) | ((signs == 1) & (CLASS[head] == SIGN))
     numeric &= ~some | ((lead > 0) & (after > 0))
-    many = np.flatnonzero(numeric & (number > 1))
+    # With one group of unknown size its digits are what is left; with more, every separator's place is looked at.
+    groups = number - (kinds == 2)
+    exact = numeric & (kinds <= 2) & ~((kinds == 2) & (last_count > 1))
+    plain = (digits == lead + 3 * groups + np.where(kinds == 2, after, 0)) & (groups - (kinds == 1) <= 1)
+    many = np.flatnonzero(numeric & (number > 1) & ~(exact & plain & ((kinds == 2) | (after == 3))))
     if len(many):
         numeric[many[_bad_groups(places, low[many], high[many], kinds[many], last_count[many])]] = False
-    zero = (lead == 1) & (np.append(data, 0)[np.minimum(begins + signs, len(data))] == 48)
+    zero = (lead == 1) & (data[np.minimum(begins + signs, end)] == 48)
     return Shapes(texts, numeric, kinds, number, last, after, lead, zero, last_count, first)
 
 
@@ -265,7 +279,9 @@ def parse(shape: Shapes, convention: Convention) -> Numbers:
     numeric = shape.numeric & (is_decimal | (shape.count == 0) | (shape.after == 3))
     places = np.where(numeric & is_decimal, shape.after, 0)
     index = np.flatnonzero(numeric)
-    if len(index):
+    if len(index) == total:
+        mantissa = _digits(shape.clean) if total else mantissa
+    elif len(index):
         mantissa[index] = _digits(shape.clean.take(pa.array(index)))
     reason = np.where(numeric, 0, 1).astype(np.int32)
     rest = np.flatnonzero(~numeric)
@@ -291,13 +307,13 @@ def known_numbers(mantissa: Floats, places: npt.NDArray[np.int8], reason: npt.ND
 def _digits(texts: pa.StringArray) -> Floats:
     """Integers made of each text's digits and sign."""
     offsets, data = buffers(texts)
-    keep = (CLASS[data] == DIGIT) | (data == 45)
-    sums = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))
+    keep = IS_KEPT[data]
+    sums = np.zeros(len(data) + 1, np.int32)
+    np.cumsum(keep, out=sums[1:], dtype=np.int32)
     packed = data[keep]
-    compact = pa.StringArray.from_buffers(
-        len(texts), pa.py_buffer(sums[offsets].astype(np.int32).tobytes()), pa.py_buffer(packed.tobytes())
-    )
-    if np.diff(sums[offsets]).max() <= MAX_EXACT_DIGITS:
+    stops = sums[offsets]
+    compact = pa.StringArray.from_buffers(len(texts), pa.py_buffer(stops), pa.py_buffer(packed))
+    if np.diff(stops).max() <= MAX_EXACT_DIGITS:
         return np.asarray(compact.cast(pa.int64()).to_numpy(zero_copy_only=False)).astype(np.float64)
     return np.asarray(compact.cast(pa.float64()).to_numpy(zero_copy_only=False))
 

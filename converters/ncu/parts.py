@@ -15,7 +15,7 @@ from wsformat.converters.ncu.cells import Codes
 from wsformat.converters.ncu.frame import Cells, Meta, has_instances, metric_rows, split_instances
 from wsformat.converters.ncu.headers import Head
 from wsformat.converters.ncu.launches import ATTRIBUTES, FACTS, Fact, Launches
-from wsformat.converters.ncu.numbers import Convention, known_numbers, parse, shapes
+from wsformat.converters.ncu.numbers import Convention, Shapes, known_numbers, parse, shapes
 from wsformat.converters.ncu.spill import Spill
 
 
@@ -66,6 +66,29 @@ class Part:
 
 
 @dataclass(slots=True)
+class Looked:
+    """Distinct cells, and what they look like as numbers.
+
+    Attributes:
+        texts: the cells.
+        instances: some hold instance lists.
+        shape: of the cells, or of the values within them.
+    """
+
+    texts: pa.StringArray
+    instances: bool
+    shape: Shapes
+
+
+def look(texts: pa.StringArray) -> Looked:
+    """Look at distinct cells."""
+    if has_instances(texts):
+        split = split_instances(texts)
+        return Looked(texts, True, shapes(pa.concat_arrays([split.total, split.values]).unique()))
+    return Looked(texts, False, shapes(texts))
+
+
+@dataclass(slots=True)
 class Reading:
     """State of one import: everything that the records have given so far."""
 
@@ -91,7 +114,7 @@ class Reading:
 
     def add_part(
         self, scope: str, meta: Meta, rows: int, launches: tuple[int, int],
-        load: Callable[[], dict[str, npt.NDArray[Any]]], texts: pa.StringArray, scope_ids: pa.StringArray | None = None,
+        load: Callable[[], dict[str, npt.NDArray[Any]]], looked: Looked, scope_ids: pa.StringArray | None = None,
     ) -> None:  # fmt: skip
         """Keep rows, and note what their texts say about the file's way to write numbers.
 
@@ -101,29 +124,26 @@ class Reading:
             rows: how many.
             launches: the least and the greatest.
             load: see :class:`Part`.
-            texts: distinct cells.
+            looked: distinct cells.
             scope_ids: distinct scope ids.
         """
         meta.resolve(self.extra_units, self.where)
         convention = self.conventions[self.file]
-        instances = has_instances(texts)
-        words = {"text": texts}
+        convention.observe(looked.shape)
+        words = {"text": looked.texts}
         decimal = None
-        if instances:
-            split = split_instances(texts)
-            convention.observe(shapes(pa.concat_arrays([split.total, split.values]).unique()))
-        else:
-            shape = shapes(texts)
-            convention.observe(shape)
+        if not looked.instances:
             decimal = convention.guess()
-            numbers = parse(shape, Convention(decimal=decimal))
+            numbers = parse(looked.shape, Convention(decimal=decimal))
             words |= {
                 "mantissa": pa.array(numbers.mantissa),
                 "places": pa.array(numbers.places.astype(np.int8)),
                 "reason": pa.array(numbers.reason.astype(np.int8)),
             }
         held = self.spill.keep(pa.table(words))
-        self.parts.append(Part(rows, scope, meta, instances, load, held, scope_ids, decimal, self.file, *launches))
+        self.parts.append(
+            Part(rows, scope, meta, looked.instances, load, held, scope_ids, decimal, self.file, *launches)
+        )
 
     def keep(self, columns: dict[str, npt.NDArray[Any]]) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Put columns of integers aside; what comes back reads them again."""

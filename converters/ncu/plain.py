@@ -17,7 +17,7 @@ from wsformat.bundle import Bundle
 from wsformat.converters.ncu.frame import Meta
 from wsformat.converters.ncu.labels import METRIC_NAME
 from wsformat.converters.ncu.numbers import Convention
-from wsformat.converters.ncu.parts import Reading
+from wsformat.converters.ncu.parts import Reading, look
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.tables import rows_to_table
 
@@ -73,7 +73,7 @@ def add_values(values: Mapping[str, Any], kernel: str, reading: Reading) -> None
     }
     # A JSON number has a decimal point and no groups: nothing to decide.
     meta = Meta([""] * len(names), [""] * len(names), names, unit)
-    reading.add_part("kernel", meta, len(names), (launch, launch), reading.keep(columns), coded.dictionary)
+    reading.add_part("kernel", meta, len(names), (launch, launch), reading.keep(columns), look(coded.dictionary))
     reading.conventions[-1] = Convention(decimal=".")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ def segment(blocks: Iterator[bytes], noise: Noise, where: str) -> Iterator[Rows]
                     data = data[:open_quote]
                 if end > pos:
                     yield Rows(head, data[pos:end], line, simple)
-                    line += data.count(b"\n", pos, end)
+                    line += int(np.searchsorted(stops, end) - np.searchsorted(stops, pos))
                     pos = end
                     continue
             elif preamble is None:
@@ -70,14 +71,14 @@ def segment(blocks: Iterator[bytes], noise: Noise, where: str) -> Iterator[Rows]
                 stop = match.start() if match else len(data)
                 if stop > pos:
                     noise(line, data[pos:stop])
-                    line += data.count(b"\n", pos, stop)
+                    line += int(np.searchsorted(stops, stop) - np.searchsorted(stops, pos))
                     pos = stop
                     continue
             if pos >= len(data):
                 break
             stop = data.index(b"\n", pos) + 1
             text = data[pos:stop]
-            found = classify(text) if HEADER_START.match(text) else None
+            found = _header(text)
             if found is not None:
                 found.line, found.number = line, tables
                 found.preamble = preamble or {}
@@ -97,6 +98,19 @@ def segment(blocks: Iterator[bytes], noise: Noise, where: str) -> Iterator[Rows]
             f"{where}, line {line}: a quoted cell is never closed",
             "The file was cut off while ncu wrote it; remove the last line to import the rest, or profile again.",
         )
+
+
+def _header(text: bytes) -> Head | None:
+    """The table that a line opens; headers of a source page's blocks are alike, so the last one is remembered."""
+    if not HEADER_START.match(text):
+        return None
+    known = _classified(text)
+    return None if known is None else replace(known, preamble={}, state={})
+
+
+@lru_cache(maxsize=8)
+def _classified(text: bytes) -> Head | None:
+    return classify(text)
 
 
 def _preamble(text: bytes) -> tuple[str, str] | None:

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wsformat.converters.ncu.cells import Codes, read_cells
+from wsformat.converters.ncu.cells import Codes
 from wsformat.converters.ncu.frame import Meta
 from wsformat.converters.ncu.headers import LAUNCH_COLUMNS, Head
 from wsformat.converters.ncu.launches import ATTRIBUTES, FACTS
-from wsformat.converters.ncu.parts import Reading, dense, launch_columns
+from wsformat.converters.ncu.parts import Looked, Reading, dense, launch_columns, look
 from wsformat.converters.ncu.segment import Rows
 from wsformat.errors import MalformedInput
 
 
-def read_wide(rows: Rows, cells: Any, reading: Reading, *, unit_row: bool) -> None:
-    """Take the records of a raw page, whose cells are being read already (a future).
+@dataclass(slots=True)
+class WideCells:
+    """Cells of a raw page.
+
+    Attributes:
+        codes, texts: all cells.
+        text: codes of the metric cells, row after row, into ``looked.texts``.
+        looked: their distinct texts.
+    """
+
+    codes: Codes
+    texts: pa.StringArray
+    text: Codes
+    looked: Looked
+
+
+def wide_cells(head: Head, codes: Codes, texts: pa.StringArray, where: str, *, unit_row: bool) -> WideCells | None:
+    """The metric cells of a raw page in the order of their names; None when only units came.
 
     Raises:
         MalformedInput: the row of units under the header is missing.
     """
-    head = rows.head
-    codes, texts = cells.result()
     if "units" not in head.state:
-        codes = _take_units(head, codes, texts, reading, unit_row)
+        codes = _take_units(head, codes, texts, where, unit_row)
     if len(codes) == 0:
-        return
+        return None
+    text, used = dense(codes[:, head.state["columns"]].reshape(-1), len(texts))
+    return WideCells(codes, texts, text, look(texts.take(pa.array(used))))
+
+
+def read_wide(head: Head, cells: WideCells, reading: Reading) -> None:
+    """Take the cells of a raw page."""
+    codes, texts, text = cells.codes, cells.texts, cells.text
     columns: list[int] = head.state["columns"]
     meta: Meta = head.state["meta"]
     first = reading.launches.add(launch_columns(head, codes, texts, np.arange(len(codes))), len(codes), reading.source)
@@ -39,7 +59,6 @@ def read_wide(rows: Rows, cells: Any, reading: Reading, *, unit_row: bool) -> No
     for number, name in enumerate(meta.name):
         if name in FACTS:
             reading.add_facts(name, "", launch, texts.take(pa.array(codes[:, columns[number]])), meta.unit[number])
-    text, used = dense(codes[:, columns].reshape(-1), len(texts))
     load = reading.keep({"text": text})
     entries, ordinal = np.arange(len(columns), dtype=np.int32), head.state["ordinal"]
 
@@ -53,10 +72,10 @@ def read_wide(rows: Rows, cells: Any, reading: Reading, *, unit_row: bool) -> No
 
     between = int(launch[0]), int(launch[-1])
     fresh = Meta(meta.section, meta.label, meta.name, meta.unit)
-    reading.add_part("kernel", fresh, len(text), between, rows_of, texts.take(pa.array(used)))
+    reading.add_part("kernel", fresh, len(text), between, rows_of, cells.looked)
 
 
-def _take_units(head: Head, codes: Codes, texts: pa.StringArray, reading: Reading, unit_row: bool) -> Codes:
+def _take_units(head: Head, codes: Codes, texts: pa.StringArray, where: str, unit_row: bool) -> Codes:
     identity = {*LAUNCH_COLUMNS, *ATTRIBUTES} | {head.cells[column] for column, _ in head.nvtx}
     columns = [i for i, cell in enumerate(head.cells) if cell and cell not in identity]
     columns.sort(key=lambda i: (head.cells[i], i))
@@ -64,7 +83,7 @@ def _take_units(head: Head, codes: Codes, texts: pa.StringArray, reading: Readin
     has_units = first[head.at["ID"]] == "" and first[head.at["Kernel Name"]] == ""
     if has_units != unit_row:
         raise MalformedInput(
-            f"{reading.where}, line {head.line + 1}: the row of units under the header of a raw page is "
+            f"{where}, line {head.line + 1}: the row of units under the header of a raw page is "
             + ("missing" if unit_row else "there"),
             "Without it no value has a meaning; if you know that it was cut off, say --option unit_row=missing."
             if unit_row
@@ -85,29 +104,26 @@ def _occurrences(names: list[str]) -> Codes:
     return result
 
 
-def read_source(pages: Sequence[tuple[Rows, bool]], reading: Reading) -> None:
+def read_source(pages: Sequence[tuple[Rows, bool]], cells: Any, reading: Reading) -> None:
     """Take blocks of a source page that share one header; each is a launch, its rows instructions or lines.
 
     Args:
         pages: blocks, and whether each is the one before it again, word by word: then its rows are left out.
+        cells: codes and texts of the blocks that are not; None when all are.
         reading: takes them.
     """
     head = pages[0][0].head
-    launches = []
-    for page, again in pages:
-        above = {
-            k: pa.array([v], pa.string()) for k, v in page.head.preamble.items() if k in ("Kernel Name", *ATTRIBUTES)
-        }
-        number = reading.launches.add(above, 1, reading.source)
-        if again:
-            reading.repeats.append(number)
-        else:
-            launches.append(number)
+    names_above = dict.fromkeys(
+        key for page, _ in pages for key in page.head.preamble if key in ("Kernel Name", *ATTRIBUTES)
+    )
+    above = {key: pa.array([page.head.preamble.get(key, "") for page, _ in pages], pa.string()) for key in names_above}
+    number = reading.launches.add(above, len(pages), reading.source)
+    launches = [number + n for n, (_, again) in enumerate(pages) if not again]
+    reading.repeats += [number + n for n, (_, again) in enumerate(pages) if again]
     fresh = [page for page, again in pages if not again]
     if not fresh:
         return
-    data = b"".join(page.data for page in fresh)
-    codes, texts = read_cells(data, head, fresh[0].line, reading.where, plain=all(page.plain for page in fresh))
+    codes, texts = cells
     key_column = head.at.get("Address", 0)
     scope = "instruction" if "Address" in head.at else "line"
     columns = sorted((i for i, c in enumerate(head.cells) if i != key_column and c), key=lambda i: (head.cells[i], i))
@@ -153,7 +169,7 @@ def read_source(pages: Sequence[tuple[Rows, bool]], reading: Reading) -> None:
 
     meta = Meta([""] * width, [""] * width, names, [""] * width)
     between = launches[0], launches[-1]
-    reading.add_part(scope, meta, len(text), between, rows_of, texts.take(pa.array(used)), coded.dictionary)
+    reading.add_part(scope, meta, len(text), between, rows_of, look(texts.take(pa.array(used))), coded.dictionary)
 
 
 def repeat_blocks(reading: Reading, repeats: Sequence[int]) -> None:
@@ -181,10 +197,3 @@ def _repeats(key: Codes) -> Codes:
     result = np.empty(len(order), np.int32)
     result[order] = np.arange(len(order)) - start
     return result
-
-
-def same_block(page: Rows) -> bytes:
-    """A hash of a source block, to notice that ncu printed it twice."""
-    digest = hashlib.blake2b(repr(sorted(page.head.preamble.items())).encode(), digest_size=16)
-    digest.update(page.data)
-    return digest.digest()
