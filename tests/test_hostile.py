@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import time
 import tracemalloc
 import zipfile
@@ -227,6 +229,22 @@ def test_text_that_is_no_utf8_in_a_table(root: Path) -> None:
     )
     report = validate(root)
     assert "E103" in report.codes, report.text()
+
+
+def test_a_codec_that_does_not_exist_ends_no_process(root: Path) -> None:
+    """pyarrow aborts when it is asked for the name of such a codec: no exception, the process is gone."""
+    file = root / "events.parquet"
+    raw = file.read_bytes()
+    footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    zstd, unknown = b"\x15\x0c", b"\x15\x2c"  # field "codec" of a column chunk: 6 and 22, zigzag
+    assert raw[footer:].count(zstd) >= 13
+    file.write_bytes(raw[:footer] + raw[footer:].replace(zstd, unknown))
+    code = f"from wsformat.validate import validate; print(validate({str(root)!r}).codes)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "E105" in done.stdout or "E103" in done.stdout
+    with contextlib.suppress(WsformatError):
+        Bundle.open(root).table("events")
 
 
 FUZZ = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -121,10 +121,15 @@ def parquet_source(path: Path) -> str:
     """SQL source of one Parquet file, as it is stored.
 
     Without the option DuckDB takes values from the path: in a folder ``lane=7`` every row of every table would be of
-    lane 7. Stars and brackets in the path are no pattern.
+    lane 7.
     """
+    return f"read_parquet({file_literal(path)}, hive_partitioning = false)"
+
+
+def file_literal(path: Path) -> str:
+    """A path as SQL text in which stars and brackets are no pattern."""
     escaped = re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''")
-    return f"read_parquet('{escaped}', hive_partitioning = false)"
+    return f"'{escaped}'"
 
 
 def _select_file(part: TableData) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wsformat import manifest as manifests
+from wsformat.derive import file_literal
 from wsformat.validate import columns
 from wsformat.validate.report import Findings, clip
-from wsformat.validate.subject import Subject, TableFile
+from wsformat.validate.subject import Chunk, Subject, TableFile
 from wsformat.writer import file_sha256
 
 
@@ -33,6 +36,11 @@ def directory(subject: Subject, found: Findings) -> None:
 
 def footers(subject: Subject, found: Findings) -> None:
     """E102, E112, E103, E104, E106, E108: each listed file, as far as its footer tells."""
+    with duckdb.connect() as connection:
+        _footers(subject, found, connection)
+
+
+def _footers(subject: Subject, found: Findings, connection: duckdb.DuckDBPyConnection) -> None:
     for name, file in subject.files.items():
         assert file.path is not None
         try:
@@ -45,19 +53,21 @@ def footers(subject: Subject, found: Findings) -> None:
             found.add("E112", "no regular file", table=name, row=file.path.name)
             file.spoil("its file is no regular file")
             continue
-        _footer(file, found)
+        _footer(file, found, connection)
 
 
-def _footer(file: TableFile, found: Findings) -> None:
+def _footer(file: TableFile, found: Findings, connection: duckdb.DuckDBPyConnection) -> None:
     assert file.path is not None
     stated = file.entry.get("bytes")
     size = file.path.stat().st_size
     if isinstance(stated, int) and stated != size:
         found.add("E104", f"{size} bytes, the manifest says {stated}", table=file.name, row=file.path.name)
     try:
+        # DuckDB looks first: of a footer that makes no sense pyarrow may end the process instead of raising.
+        file.chunks = _chunks(file.path, connection)
         file.footer = pq.read_metadata(file.path)
         file.types = columns.stored_types(file.footer.schema)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, duckdb.Error, pa.ArrowException) as error:
         found.add("E103", str(error), table=file.name, row=file.path.name)
         file.spoil("it cannot be read")
         return
@@ -73,6 +83,17 @@ def _footer(file: TableFile, found: Findings) -> None:
             found.add(
                 "E108", "the manifest has a digest, the file no such column", table=file.name, column=clip(column)
             )
+
+
+def _chunks(path: Path, connection: duckdb.DuckDBPyConnection) -> list[Chunk]:
+    rows = connection.execute(
+        f"""SELECT row_group_id, column_id, path_in_schema, type, encodings, compression, data_page_offset,
+                   bloom_filter_offset FROM parquet_metadata({file_literal(path)}) ORDER BY ALL"""
+    ).fetchall()
+    return [
+        Chunk(group, index, column, kind, frozenset(encodings.split(", ")), compression, offset, bool(bloom))
+        for group, index, column, kind, encodings, compression, offset, bloom in rows
+    ]
 
 
 def hashes(subject: Subject, found: Findings) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 
 from wsformat.tables import layout, tables
 from wsformat.validate.report import Findings, clip
-from wsformat.validate.subject import Subject, TableFile
+from wsformat.validate.subject import Chunk, Subject, TableFile
 
 # A page header begins with its type: field 1, an i32 in Thrift's compact form, 3 (zigzag 6) for DATA_PAGE_V2.
 V2_PAGE = b"\x15\x06"
@@ -32,8 +31,8 @@ def check(subject: Subject, found: Findings) -> None:
                 column = clip(file.footer.schema.column(index).path, 60)
                 found.add("W809", "has a Parquet field id", table=file.name, column=column)
         with file.path.open("rb") as handle:
-            for group, chunk in _chunks(file.footer):
-                _chunk(file, group, chunk, handle, found)
+            for chunk in file.chunks:
+                _chunk(file, chunk, handle, found)
 
 
 def _row_groups(file: TableFile, found: Findings) -> None:
@@ -46,31 +45,24 @@ def _row_groups(file: TableFile, found: Findings) -> None:
         found.add("W802", f"{len(rows)} row groups of {sum(rows) // len(rows)} rows on average", table=file.name)
 
 
-def _chunks(footer: pq.FileMetaData) -> Iterator[tuple[int, Any]]:
-    for group in range(footer.num_row_groups):
-        part = footer.row_group(group)
-        for column in range(part.num_columns):
-            yield group, part.column(column)
-
-
-def _chunk(file: TableFile, group: int, chunk: Any, handle: Any, found: Findings) -> None:
-    column, place = clip(chunk.path_in_schema, 60), f"row group {group}"
+def _chunk(file: TableFile, chunk: Chunk, handle: BinaryIO, found: Findings) -> None:
+    column, place = clip(chunk.column, 60), f"row group {chunk.group}"
     assert file.footer is not None
-    encodings = set(chunk.encodings)
-    delta = "DELTA_BINARY_PACKED" in encodings
-    if delta and chunk.physical_type == "INT64":
+    delta = "DELTA_BINARY_PACKED" in chunk.encodings
+    if delta and chunk.type == "INT64":
         handle.seek(max(chunk.data_page_offset, 0))
         if handle.read(2) == V2_PAGE:
             found.add("E803", "DELTA_BINARY_PACKED in v2 data pages", table=file.name, row=place, column=column)
     if chunk.compression != layout()["compression"].upper():
         found.add("W806", f"compression {chunk.compression}", table=file.name, row=place, column=column)
     ruled = column in layout()["delta_columns"] and file.name in tables() and column in tables()[file.name].names
-    if ruled and chunk.physical_type in ("INT32", "INT64") and (not delta or encodings & DICTIONARY):
-        message = f"encodings {', '.join(sorted(encodings))}"
+    if ruled and chunk.type in ("INT32", "INT64") and (not delta or chunk.encodings & DICTIONARY):
+        message = f"encodings {', '.join(sorted(chunk.encodings))}"
         found.add("W807", message, table=file.name, row=place, column=column)
-    if chunk.has_column_index and file.footer.num_rows <= layout()["page_index_above_rows"]:
+    small = file.footer.num_rows <= layout()["page_index_above_rows"]
+    if small and file.footer.row_group(chunk.group).column(chunk.position).has_column_index:
         found.add("W808", f"a page index for {file.footer.num_rows} rows", table=file.name, row=place, column=column)
-    if getattr(chunk, "bloom_filter_offset", None):
+    if chunk.bloom_filter:
         found.add("W805", "has a bloom filter", table=file.name, row=place, column=column)
 
 

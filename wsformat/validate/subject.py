@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from wsformat.bundle import TableData
 from wsformat.manifest import VERSION, number
 from wsformat.tables import format_version, tables
+
+
+class Chunk(NamedTuple):
+    """What the footer says of one column chunk."""
+
+    group: int
+    position: int
+    column: str
+    type: str
+    encodings: frozenset[str]
+    compression: str
+    data_page_offset: int
+    bloom_filter: bool
 
 
 @dataclass
@@ -23,6 +36,7 @@ class TableFile:
         path: its file; None when the table is in memory.
         entry: what the manifest says about it.
         footer: the Parquet footer, None until it is read, or when there is none.
+        chunks: the column chunks of the footer.
         types: column name -> type as stored: one of the five, FLOAT, or a description of a forbidden one.
         broken: why its rows cannot be judged; '' they can.
         data: its rows, for a table in memory.
@@ -33,6 +47,7 @@ class TableFile:
     path: Path | None = None
     entry: Mapping[str, Any] = field(default_factory=dict)
     footer: pq.FileMetaData | None = None
+    chunks: list[Chunk] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     data: TableData | None = None
