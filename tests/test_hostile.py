@@ -234,15 +234,20 @@ def test_text_that_is_no_utf8_in_a_table(root: Path) -> None:
 def test_a_codec_that_does_not_exist_ends_no_process(root: Path) -> None:
     """pyarrow aborts when it is asked for the name of such a codec: no exception, the process is gone."""
     file = root / "events.parquet"
+    pq.write_table(pq.ParquetFile(file).read(), file, compression="brotli", store_schema=False)
     raw = file.read_bytes()
     footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
-    zstd, unknown = b"\x15\x0c", b"\x15\x2c"  # field "codec" of a column chunk: 6 and 22, zigzag
-    assert raw[footer:].count(zstd) >= 13
-    file.write_bytes(raw[:footer] + raw[footer:].replace(zstd, unknown))
+    # Field "codec" of a column chunk: 4 and 22, zigzag. The same bytes as a type would be FLOAT, which no column is.
+    brotli, unknown = b"\x15\x08", b"\x15\x2c"
+    assert raw[footer:].count(brotli) == 13
+    file.write_bytes(raw[:footer] + raw[footer:].replace(brotli, unknown))
+    name = f"import pyarrow.parquet as pq; pq.read_metadata({str(file)!r}).row_group(0).column(0).compression"
+    if subprocess.run([sys.executable, "-c", name], capture_output=True, check=False).returncode == 0:
+        pytest.skip("this pyarrow knows codec 22")
     code = f"from wsformat.validate import validate; print(validate({str(root)!r}).codes)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "E105" in done.stdout or "E103" in done.stdout
+    assert "E103" in done.stdout or "W806" in done.stdout
     with contextlib.suppress(WsformatError):
         Bundle.open(root).table("events")
 
