@@ -25,6 +25,7 @@ from wsformat.cli import (
     predict,
     query,
     serve,
+    show,
     spec,
     states,
     waits,
@@ -74,6 +75,7 @@ app.command("formats", rich_help_panel=GET)(convert.formats)
 app.command("info", rich_help_panel=CHECK)(query.info)
 app.command("validate", rich_help_panel=CHECK)(check.validate)
 app.add_typer(spec.spec_app, name="spec", rich_help_panel=CHECK)
+app.command("show", rich_help_panel=LOOK)(show.show)
 app.command("states", rich_help_panel=LOOK)(states.states)
 app.command("waits", rich_help_panel=LOOK)(waits.waits)
 app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)
