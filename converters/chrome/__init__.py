@@ -1,33 +1,88 @@
-"""Out: Chrome trace JSON (``.json``, ``.json.gz``), for viewers that read no Perfetto protobuf."""
+"""Chrome trace JSON: in, whoever wrote it, and out, for viewers that read no Perfetto protobuf."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wsformat.bundle import Bundle
+from wsformat.bundle import Bundle, Progress
+from wsformat.converters.import_options import FACT_OPTIONS, MAPPING
 from wsformat.converters.trace_build import build
 from wsformat.converters.trace_model import as_flag, report, save
 
 NAME = "chrome"
 TITLE = "Chrome trace JSON"
-EXTENSIONS = (".json", ".json.gz")
+EXTENSIONS = (".json", ".json.gz", ".chrome_trace")
+READ_OPTIONS = {
+    "ts_unit": "import: unit of ts and dur: auto (default: us unless the numbers show ns), us, ns or cycle",
+    "dialect": "import: generic, proton or kineto; by default recognised by content",
+    "args": "import: none leaves out the arguments of events; default all",
+    **MAPPING,
+    **FACT_OPTIONS,
+}
 OPTIONS = {
-    "flows": "arrows: all declared edges (all), binding ones only (binding), or none; default all",
-    "arguments": "full: ticks, clock and error bound with every slice; lean: only the iteration; default full",
-    "untracked": "true: also draw intervals that are not instrumented; default false",
-    "counters": "false: no counters of active and stalled lanes; default true",
+    "flows": "export: arrows: all declared edges (all), binding ones only (binding), or none; default all",
+    "arguments": "export: full: ticks, clock and error bound with every slice; lean: only the iteration; default full",
+    "untracked": "export: true: also draw intervals that are not instrumented; default false",
+    "counters": "export: false: no counters of active and stalled lanes; default true",
     "progress": "function called with (what, done, total)",
+    **READ_OPTIONS,
 }
 LOSSES = (
-    "Times are microseconds with three decimals, from the start of the trace; the base is in otherData.",
-    "Spans of one lane that cross go to threads of their own beside the lane; none is lost.",
-    "Every arrow adds two events without length, named after its barrier, category signal or binding.",
-    "An arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
-    "Integers beyond 2**53 are strings in the arguments.",
-    "Predictions, metrics, rules and findings have no place in a trace.",
+    "Out: times are microseconds with three decimals, from the start of the trace; the base is in otherData.",
+    "Out: spans of one lane that cross go to threads of their own beside the lane; none is lost.",
+    "Out: every arrow adds two events without length, named after its barrier, category signal or binding.",
+    "Out: an arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
+    "Out: integers beyond 2**53 are strings in the arguments.",
+    "Out: predictions, metrics, rules and findings have no place in a trace.",
+    "In: the format has no states, roles or losses: spans are scopes unless a mapping says more.",
+    "In: times finer than a thousandth of the unit are rounded, begins and ends alike, so that order stays.",
+    "In: iterations are ordinals of a name in its lane.",
+    "In: colours, stack frames, thread clocks (tts, tdur), sort orders and the reach of instants are not kept.",
+    "In: object, sample and memory-dump events are counted, not kept.",
+    "In, Proton: rows 'line N' of a warp are merged; the assumed 1 GHz is undone, times are cycles of each CTA's SM.",
+    "In, Kineto: kernels are launches as well as spans on their stream.",
 )
+DIALECTS = ("generic", "proton", "kineto")
+
+
+def sniff(head: bytes, path: Path) -> bool:
+    """Whether it is JSON with Chrome trace events; packed files are looked into."""
+    text = plain_head(head).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        return b'"traceEvents"' in text or (b'"ph"' in text and b'"ts"' in text and b'"pid"' in text)
+    return re.match(rb'\[\s*\{[^{}]*"ph"\s*:', text) is not None
+
+
+def plain_head(head: bytes) -> bytes:
+    """The first bytes of a file, unpacked as far as they go."""
+    if not head.startswith(b"\x1f\x8b"):
+        return head
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, 1 << 20)
+    except zlib.error:
+        return b""
+
+
+def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress | None = None) -> Bundle:
+    """Read one trace.
+
+    Args:
+        paths: one file.
+        options: see READ_OPTIONS.
+        progress: called with the bytes read so far.
+
+    Raises:
+        MalformedInput: no Chrome trace, or broken; names the byte.
+        BadRequest: an option makes no sense.
+    """
+    from wsformat.converters.chrome.importing import read_trace
+
+    bundle: Bundle = read_trace(paths, options, progress)
+    return bundle
 
 
 def write(bundle: Bundle, path: Path, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,234 @@
+"""Events of a Chrome trace to spans, instants, counters and arrows, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wsformat.converters.chrome.accounting import account, add_clock
+from wsformat.converters.chrome.converted import Converted
+from wsformat.converters.chrome.counters import counter_events
+from wsformat.converters.chrome.flows import add_edges
+from wsformat.converters.chrome.scan import Trace
+from wsformat.converters.chrome.units import Unit, ticks
+from wsformat.converters.interner import plain_text
+from wsformat.converters.pairing import pair
+from wsformat.converters.recording import Array, Instants, Recording, Row, Spans
+
+
+def convert(trace: Trace, unit: Unit, *, keep_args: bool, where: str) -> Converted:
+    """Read what the events of the format mean.
+
+    Args:
+        trace: the file.
+        unit: of its times.
+        keep_args: whether arguments become attributes.
+        where: name of the file, for errors.
+
+    Raises:
+        MalformedInput: times that do not fit in this unit.
+    """
+    events = trace.events
+    t, shift = ticks(events.t, events.t_milli, events.has_t, unit, where)
+    args = np.full(len(events.phase), -1, np.int64)
+    args[events.args_row] = np.arange(len(events.args_row))
+    keys = trace.keys.texts()
+    done = Converted(
+        Recording(), trace, unit, t, np.zeros(0, np.int64), args,
+        [keys[p] if p >= 0 else "" for p, _ in trace.lanes], [keys[i] if i >= 0 else "" for _, i in trace.lanes],
+    )  # fmt: skip
+    recording = done.recording
+    recording.names = trace.names.texts()
+    _names_of_nothing(recording)
+    recording.lanes = _lanes(done)
+    extra: list[tuple[Array, Array, Array]] = []
+    _spans(done, extra, where)
+    _instants(done, extra)
+    counter_events(done.recording, trace, t, args)
+    add_edges(done)
+    if keep_args:
+        _arguments(done)
+    elif len(events.args_row):
+        trace.losses["arguments of an event"] = len(events.args_row)
+    add_clock(done, shift)
+    account(done)
+    return done
+
+
+def _names_of_nothing(recording: Recording) -> None:
+    """A record needs a name."""
+    recording.names = [name or "(no name)" for name in recording.names]
+    recording.names.append("(no name)")
+
+
+def unnamed(recording: Recording, codes: Array) -> Array:
+    """Names, with the last one in place of a missing one."""
+    return np.where(codes < 0, recording.names.index("(no name)"), codes).astype(np.int64)
+
+
+def _lanes(done: Converted) -> list[Row]:
+    """Rows of lanes, with the names that metadata events give (the last one counts, wherever it stands)."""
+    trace, events = done.trace, done.trace.events
+    processes: dict[int, str] = {}
+    threads: dict[int, str] = {}
+    rows = np.flatnonzero((events.phase == ord("M")) & (done.args >= 0))
+    blobs = events.args.take(pa.array(done.args[rows])).to_pylist() if rows.size else []
+    for row, blob in zip(rows.tolist(), blobs, strict=True):
+        what = done.recording.names[events.name[row]]
+        if what in ("process_name", "thread_name"):
+            try:
+                name = json.loads(blob, strict=False).get("name")
+            except (ValueError, AttributeError):
+                continue
+            text = plain_text(json.dumps(name).encode()) if name is not None else ""
+            if what == "process_name":
+                processes[trace.lanes[events.lane[row]][0]] = text
+            else:
+                threads[int(events.lane[row])] = text
+    return [
+        {
+            "kind": "other",
+            "clock": 0,
+            "name": threads.get(number) or done.thread[number],
+            "process": processes.get(process) or done.process[number],
+            "process_id": _whole(done.process[number], 31),
+            "thread_id": _whole(done.thread[number], 63),
+            "named": number in threads,
+        }
+        for number, (process, _) in enumerate(trace.lanes)
+    ]
+
+
+def _whole(text: str, bits: int) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
+    return value if value < 1 << bits else -1
+
+
+def _spans(done: Converted, extra: list[tuple[Array, Array, Array]], where: str) -> None:
+    events, t, recording = done.trace.events, done.t, done.recording
+    whole = np.flatnonzero(events.phase == ord("X"))
+    length, _ = ticks(events.dur[whole], events.dur_milli[whole], events.has_dur[whole], done.unit, where, shift=False)
+    end = t[whole] + length
+    if done.unit.name != "us":
+        # A fraction of a tick is rounded at the end, not in the length, so that order stays.
+        fraction = events.t_milli[whole].astype(np.int64) + events.dur_milli[whole]
+        end = t[whole] - (events.t_milli[whole] >= 500) + events.dur[whole] + (fraction + 500) // 1000
+    negative = events.has_dur[whole] & (end < t[whole])
+    done.backwards += int(negative.sum())
+    done.unclosed += int((~events.has_dur[whole]).sum())
+    complete = events.has_dur[whole] & ~negative
+    begins, ends = [whole], [end]
+    end_lanes, completes = [events.lane[whole]], [complete]
+    for phases, key in ((b"BE", _thread_key), (b"beSF", _async_key)):
+        mine = np.flatnonzero(np.isin(events.phase, np.frombuffer(phases, np.uint8)))
+        if not mine.size:
+            continue
+        is_end = np.isin(events.phase[mine], np.frombuffer(b"EeF", np.uint8))
+        order = np.empty(mine.size, np.int64)
+        order[np.lexsort((np.arange(mine.size), t[mine]))] = np.arange(mine.size)
+        group = key(done, mine, is_end)
+        partner, orphan = pair(group, order, is_end)
+        begin = np.flatnonzero(~is_end)
+        other = partner[begin]
+        begins.append(mine[begin])
+        stop = mine[np.maximum(other, 0)]
+        ends.append(np.where(other >= 0, t[stop], t[mine[begin]]))
+        end_lanes.append(np.where(other >= 0, events.lane[stop], events.lane[mine[begin]]))
+        completes.append(other >= 0)
+        done.unclosed += int((other < 0).sum())
+        done.orphans += int(orphan.sum())
+        done.backwards += _backwards(events.lane[mine], t[mine])
+        lost = mine[orphan]
+        extra.append(
+            (lost, _suffixed(recording, unnamed(recording, events.name[lost]), " (end without begin)"), t[lost])
+        )
+    row = np.concatenate(begins)
+    done.span_row = row
+    recording.spans = Spans(
+        lane=events.lane[row].astype(np.int64),
+        end_lane=np.concatenate(end_lanes).astype(np.int64),
+        name=unnamed(recording, events.name[row]),
+        category=events.category[row].astype(np.int64),
+        t0=t[row],
+        t1=np.concatenate(ends),
+        complete=np.concatenate(completes).astype(bool),
+    )
+
+
+def _thread_key(done: Converted, rows: Array, is_end: Array) -> Array:
+    """Who shares a stack: a thread's spans of one name where its ends carry names, else all of the thread."""
+    events = done.trace.events
+    lane, name = events.lane[rows].astype(np.int64), events.name[rows].astype(np.int64)
+    bare = np.zeros(len(done.trace.lanes), bool)
+    bare[lane[is_end & (name < 0)]] = True
+    return lane << 32 | np.where(bare[lane], 0, name + 2)
+
+
+def _async_key(done: Converted, rows: Array, is_end: Array) -> Array:
+    """Who shares a stack: one id within its category (and process, when the id is local), and one name."""
+    events = done.trace.events
+    process = np.array([p for p, _ in done.trace.lanes] or [-1], np.int64)[events.lane[rows]]
+    key = np.stack(
+        [
+            events.category[rows],
+            events.id[rows],
+            events.scope[rows],
+            np.where(events.id_scope[rows], process, -2),
+        ]
+    )
+    group = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    bare = np.zeros(int(group.max()) + 1, bool)
+    bare[group[is_end & (events.name[rows] < 0)]] = True
+    return group << 32 | np.where(bare[group], 0, events.name[rows].astype(np.int64) + 2)
+
+
+def _backwards(lane: Array, t: Array) -> int:
+    """Events that are earlier than one before them in the file, in their lane."""
+    sort = np.argsort(lane, kind="stable")
+    lanes, times = lane[sort], t[sort]
+    return int(((lanes[1:] == lanes[:-1]) & (times[1:] < times[:-1])).sum())
+
+
+def _suffixed(recording: Recording, codes: Array, suffix: str) -> Array:
+    """Names with a suffix, added to the pool."""
+    wanted, inverse = np.unique(codes, return_inverse=True)
+    first = len(recording.names)
+    recording.names += [recording.names[code] + suffix for code in wanted.tolist()]
+    return first + inverse.astype(np.int64)
+
+
+def _instants(done: Converted, extra: list[tuple[Array, Array, Array]]) -> None:
+    events, recording = done.trace.events, done.recording
+    mine = np.flatnonzero(np.isin(events.phase, np.frombuffer(b"iIRnTp", np.uint8)))
+    rows = np.concatenate([mine, *(row for row, _, _ in extra)])
+    if not rows.size:
+        return
+    names = np.concatenate([unnamed(recording, events.name[mine]), *(name for _, name, _ in extra)])
+    number = done.args[rows]
+    payload = texts_of(events.args, number)
+    with_payload = np.unique(names[number >= 0]).tolist()
+    recording.payload_types |= dict.fromkeys(with_payload, "text")
+    recording.instants = Instants(events.lane[rows].astype(np.int64), names, done.t[rows], payload)
+
+
+def texts_of(args: pa.ChunkedArray, number: Array) -> pa.Array:
+    """Arguments as text; '' where number is -1."""
+    if not len(args):
+        return pa.repeat("", len(number))
+    taken = args.take(pa.array(np.maximum(number, 0)))
+    taken = taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+    try:
+        text = taken.cast(pa.string())
+    except pa.ArrowInvalid:
+        text = pa.array([value.decode("utf-8", "replace") for value in taken.to_pylist()], pa.string())
+    return pc.if_else(pa.array(number >= 0), text, pa.scalar(""))
+
+
+def _arguments(done: Converted) -> None:
+    number = done.args[done.span_row]
+    with_args = np.flatnonzero(number >= 0)
+    if with_args.size:
+        done.recording.span_attributes.append(("args", with_args, texts_of(done.trace.events.args, number[with_args])))

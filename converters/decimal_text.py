@@ -1,0 +1,105 @@
+"""Decimal numbers in text, to integers: exact, vectorised, never through a float."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+WIDEST = 32
+"""Longer texts take the slow path."""
+LARGEST = 9 * 10**18
+
+
+@dataclass(frozen=True)
+class Decimals:
+    """Numbers as whole part and thousandths, rounded to the nearest.
+
+    Attributes:
+        whole: int64, floor of the number.
+        milli: int64, 0 to 999.
+        bad: not a number, or out of range.
+        fine: the exact value of the few that have more than three decimals or an exponent, by position.
+    """
+
+    whole: Array
+    milli: Array
+    bad: Array
+    fine: dict[int, Decimal]
+
+
+def parse(text: Array, begin: Array, end: Array) -> Decimals:
+    """Read numbers from slices of bytes; quotes around them are allowed.
+
+    Args:
+        text: bytes, uint8.
+        begin, end: slices; begin < 0 is a missing number, which is bad.
+    """
+    count = len(begin)
+    whole, milli = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    bad = begin < 0
+    fine: dict[int, Decimal] = {}
+    if count == 0 or bad.all():
+        return Decimals(whole, milli, bad, fine)
+    first, last = np.where(bad, 0, begin), np.where(bad, 0, end)
+    quoted = ~bad & (text[first] == ord('"')) & (last - first >= 2)
+    first, last = first + quoted, last - quoted
+    negative = ~bad & (last > first) & (text[first] == ord("-"))
+    first = first + negative
+    length = last - first
+    width = int(min(max(length.max(), 1), WIDEST))
+    column = np.arange(width)
+    inside = column < length[:, None]
+    chars = text[np.minimum(first[:, None] + column, len(text) - 1)]
+    digit = (chars >= 48) & (chars <= 57) & inside
+    dot = (chars == 46) & inside
+    has_dot = dot.any(axis=1)
+    point = np.where(has_dot, dot.argmax(axis=1), length)
+    plain = ~bad & (length > 0) & (length <= width) & (point > 0) & (point <= 18)
+    plain &= (digit.sum(axis=1) + has_dot == length) & ~(has_dot & (point == length - 1))
+    value = np.where(digit, chars, 48).astype(np.int64) - 48
+    for j in range(min(width, 18)):
+        whole = np.where(j < point, whole * 10 + value[:, j], whole)
+    rows = np.arange(count)
+    for j in (1, 2, 3):
+        place = np.minimum(point + j, width - 1)
+        milli = milli * 10 + np.where(has_dot & (point + j < length), value[rows, place], 0)
+    plain &= ~((column > (point + 3)[:, None]) & (value > 0)).any(axis=1)
+    borrow = negative & (milli > 0)
+    whole = np.where(negative, -whole - borrow, whole)
+    milli = np.where(borrow, 1000 - milli, milli)
+    for row in np.flatnonzero(~plain & ~bad).tolist():
+        exact = exactly(bytes(text[int(begin[row]) : int(end[row])]).strip(b'" '))
+        if exact is None:
+            bad[row] = True
+            whole[row] = milli[row] = 0
+            continue
+        fine[row] = exact
+        whole[row], milli[row] = divmod(rounded(exact), 1000)
+    return Decimals(whole, milli, bad, fine)
+
+
+def exactly(raw: bytes) -> Decimal | None:
+    """The number that a text says, None when it says none or one beyond 9e18."""
+    try:
+        value = Decimal(raw.decode("ascii"))
+    except (InvalidOperation, UnicodeDecodeError):
+        return None
+    return value if value.is_finite() and value.adjusted() < 19 and abs(value) < LARGEST else None
+
+
+def rounded(value: Decimal) -> int:
+    """Thousandths of a number, to the nearest, ties to even."""
+    with localcontext() as context:
+        context.prec = 60
+        return int(value.scaleb(3).to_integral_value())
+
+
+def exact(numbers: Decimals, row: int) -> Decimal:
+    """The exact value of one number."""
+    found = numbers.fine.get(row)
+    return found if found is not None else Decimal(int(numbers.whole[row])) + Decimal(int(numbers.milli[row])) / 1000
