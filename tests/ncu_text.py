@@ -56,6 +56,18 @@ def metrics(bundle: Any, launch: int | None = 0, scope: str = "kernel") -> dict[
     return {r["name"]: r for r in rows if launch is None or r["launch"] == launch}
 
 
+def capture(name: str) -> Path:
+    """One of the project's own ncu captures: beside the checkout, or, for some, among the tests' data."""
+    import pytest
+
+    here = Path(__file__).parent
+    shared, own = here.parents[1] / "shared" / "captures" / "ncu", here / "data" / "ncu"
+    found = [path for path in (shared / name, own / name, own / f"{name}.gz") if path.is_file()]
+    if not found:
+        pytest.skip(f"{name} is not beside the checkout")
+    return found[0]
+
+
 def plain_rows(path: Path) -> list[list[str]]:
     """The rows of a CSV without any noise, by the csv module."""
     csv.field_size_limit(1 << 30)

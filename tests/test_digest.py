@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncu_text import CLI, launch, long_table, read_text
+from ncu_text import CLI, capture, launch, long_table, read_text
 
 from wsformat.bundle import Bundle
 from wsformat.converters import ncu
@@ -351,12 +351,12 @@ def test_a_timeline_in_the_bundle_is_used() -> None:
 # --- real kernels --------------------------------------------------------------------------------------------------
 
 
-def real(captures: Path, *names: str, **kw: Any) -> Digest:
-    return digest(ncu.read([captures / "ncu" / name for name in names], {}), **kw)
+def real(*names: str, **kw: Any) -> Digest:
+    return digest(ncu.read([capture(name) for name in names], {}), **kw)
 
 
-def test_gemm_on_a_full_grid(captures: Path) -> None:
-    made = real(captures, "gemm_grid.raw.base.csv", "gemm_grid.source.csv.gz", kernel="gemm<0>")
+def test_gemm_on_a_full_grid() -> None:
+    made = real("gemm_grid.raw.base.csv", "gemm_grid.source.csv.gz", kernel="gemm<0>")
     assert (made.bottleneck_class, made.confidence) == ("Memory-bound", "High")
     assert made.values["l2_busy"] == pytest.approx(91.9, abs=0.5)
     assert made.hypotheses[0].situation == "l2_bound"
@@ -366,28 +366,28 @@ def test_gemm_on_a_full_grid(captures: Path) -> None:
     assert "Low" not in made.confidence
 
 
-def test_the_same_gemm_without_its_source_page(captures: Path) -> None:
-    made = real(captures, "gemm_grid.raw.base.csv", launch=1)
+def test_the_same_gemm_without_its_source_page() -> None:
+    made = real("gemm_grid.raw.base.csv", launch=1)
     assert (made.bottleneck_class, made.confidence) == ("Memory-bound", "Medium")
     assert next(iter(made.stalls.items())) == ("barrier", pytest.approx(64.7, abs=0.5))
     assert "source page" in made.confidence_why
 
 
-def test_gemm_on_one_cta(captures: Path) -> None:
-    made = real(captures, "gemm_single.raw.csv", launch=1)
+def test_gemm_on_one_cta() -> None:
+    made = real("gemm_single.raw.csv", launch=1)
     assert made.bottleneck_class == "Latency-bound"
     assert made.hypotheses[0].situation == "empty_gpu"
 
 
-def test_attention(captures: Path) -> None:
-    made = real(captures, "fmha_hopper.raw.csv")
+def test_attention() -> None:
+    made = real("fmha_hopper.raw.csv")
     assert (made.bottleneck_class, made.confidence) == ("Latency-bound", "Medium")
     assert made.hypotheses[0].situation == "tensor_under_used"
     assert "close to the 60 %" in made.confidence_why
 
 
-def test_the_recipes_own_metrics(captures: Path) -> None:
-    made = real(captures, "seed_metrics.mixed_stdout.csv", launch=1)
+def test_the_recipes_own_metrics() -> None:
+    made = real("seed_metrics.mixed_stdout.csv", launch=1)
     assert (made.bottleneck_class, made.confidence) == ("Memory-bound", "Low")
     assert "no chip has this name" in made.top_stall
     assert any(note.startswith("Not used: sm__inst_executed_pipe_tensor") for note in made.notes)

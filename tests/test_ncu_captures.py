@@ -7,22 +7,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ncu_text import metrics, plain_rows
+from ncu_text import capture, metrics, plain_rows
 
 from wsformat.converters import ncu, registry
-
-
-@pytest.fixture(scope="module")
-def folder(captures: Path) -> Path:
-    return captures / "ncu"
 
 
 @pytest.mark.parametrize(
     "name", ["gemm_grid.raw.csv", "gemm_grid.raw.base.csv", "gemm_single.raw.csv", "fmha_hopper.raw.csv"]
 )
-def test_every_cell_of_a_raw_page(folder: Path, name: str) -> None:
-    header, units, *rows = plain_rows(folder / name)
-    bundle = ncu.read([folder / name], {})
+def test_every_cell_of_a_raw_page(name: str) -> None:
+    header, units, *rows = plain_rows(capture(name))
+    bundle = ncu.read([capture(name)], {})
     found = {
         (r["launch"], r["name"], r["ordinal"]): (r["text"], r["unit"]) for r in bundle.table("metrics").to_pylist()
     }
@@ -36,9 +31,9 @@ def test_every_cell_of_a_raw_page(folder: Path, name: str) -> None:
     assert bundle.table("captures")["source_format"].to_pylist() == ["ncu-csv/raw-page"]
 
 
-def test_auto_and_base_units_are_the_same_values(folder: Path) -> None:
-    auto = ncu.read([folder / "gemm_grid.raw.csv"], {}).table("metrics").to_pylist()
-    base = ncu.read([folder / "gemm_grid.raw.base.csv"], {}).table("metrics").to_pylist()
+def test_auto_and_base_units_are_the_same_values() -> None:
+    auto = ncu.read([capture("gemm_grid.raw.csv")], {}).table("metrics").to_pylist()
+    base = ncu.read([capture("gemm_grid.raw.base.csv")], {}).table("metrics").to_pylist()
     compared = changed = 0
     for a, b in zip(auto, base, strict=True):
         assert (a["launch"], a["name"], a["null_reason"]) == (b["launch"], b["name"], b["null_reason"])
@@ -55,8 +50,8 @@ def test_auto_and_base_units_are_the_same_values(folder: Path) -> None:
     assert changed > 500
 
 
-def test_facts_of_the_gemm(folder: Path) -> None:
-    bundle = ncu.read([folder / "gemm_grid.raw.csv"], {})
+def test_facts_of_the_gemm() -> None:
+    bundle = ncu.read([capture("gemm_grid.raw.csv")], {})
     launches = bundle.table("launches").to_pylist()
     assert len(launches) == 8
     assert [x["duration_ns"] for x in launches[:2]] == [1_117_344, 983_680]
@@ -72,12 +67,12 @@ def test_facts_of_the_gemm(folder: Path) -> None:
     assert metrics(bundle)["device__attribute_confidential_computing_mode"]["null_reason"] == "text"
     assert metrics(bundle)["derived_tempMetric4"]["null_reason"] == "nan"
     assert metrics(bundle)["sass__inst_executed_register_spilling_mem_local"]["null_reason"] == "no data"
-    capture = bundle.table("captures").to_pylist()[0]
-    assert (capture["device"], capture["arch"], capture["sm_count"]) == ("NVIDIA H200", "sm_90", 132)
+    row = bundle.table("captures").to_pylist()[0]
+    assert (row["device"], row["arch"], row["sm_count"]) == ("NVIDIA H200", "sm_90", 132)
 
 
-def test_facts_of_the_attention_kernel(folder: Path) -> None:
-    bundle = ncu.read([folder / "fmha_hopper.raw.csv"], {})
+def test_facts_of_the_attention_kernel() -> None:
+    bundle = ncu.read([capture("fmha_hopper.raw.csv")], {})
     rows = metrics(bundle)
     assert bundle.table("launches")["duration_ns"].to_pylist() == [1_028_928]
     assert rows["sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]["value"] == pytest.approx(
@@ -86,9 +81,9 @@ def test_facts_of_the_attention_kernel(folder: Path) -> None:
     assert rows["sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active"]["value"] == pytest.approx(29.7, abs=0.06)
 
 
-def test_details_page(folder: Path) -> None:
-    rows = plain_rows(folder / "gemm_grid.details.csv")
-    bundle = ncu.read([folder / "gemm_grid.details.csv"], {})
+def test_details_page() -> None:
+    rows = plain_rows(capture("gemm_grid.details.csv"))
+    bundle = ncu.read([capture("gemm_grid.details.csv")], {})
     assert bundle.rows("metrics") == sum(1 for r in rows[1:] if r[12])
     assert bundle.rows("rules") == sum(1 for r in rows[1:] if not r[12])
     table = bundle.table("metrics").to_pylist()
@@ -109,12 +104,12 @@ def test_details_page(folder: Path) -> None:
         (0, "OPT", "global", 28.96), (1, "INF", "", None)]  # fmt: skip
 
 
-def test_labels_name_metrics_of_the_raw_page(folder: Path) -> None:
+def test_labels_name_metrics_of_the_raw_page() -> None:
     """A resolved label's metric stands in the raw page of the same run, with the same value."""
-    raw = ncu.read([folder / "gemm_grid.raw.base.csv"], {})
+    raw = ncu.read([capture("gemm_grid.raw.base.csv")], {})
     by_metric = metrics(raw, 1)
     checked = 0
-    for row in ncu.read([folder / "gemm_grid.details.csv"], {}).table("metrics").to_pylist():
+    for row in ncu.read([capture("gemm_grid.details.csv")], {}).table("metrics").to_pylist():
         if row["launch"] == 1 and row["resolved_by"] and row["base_value"] is not None and row["metric"] in by_metric:
             other = by_metric[row["metric"]]
             assert other["base_unit"] == row["base_unit"] or "" in (row["unit"], other["unit"])
@@ -123,8 +118,8 @@ def test_labels_name_metrics_of_the_raw_page(folder: Path) -> None:
     assert checked > 60
 
 
-def test_instances(folder: Path) -> None:
-    path = folder / "gemm_grid.raw.instances.csv.gz"
+def test_instances() -> None:
+    path = capture("gemm_grid.raw.instances.csv.gz")
     header, _, *rows = plain_rows(path)
     bundle = ncu.read([path], {})
     table = bundle.table("metrics")
@@ -150,11 +145,11 @@ def test_instances(folder: Path) -> None:
     assert (launch[1:] >= launch[:-1]).all()
 
 
-def test_instances_agree_with_the_plain_raw_page(folder: Path) -> None:
-    plain = ncu.read([folder / "gemm_grid.raw.csv"], {}).table("metrics").to_pylist()
+def test_instances_agree_with_the_plain_raw_page() -> None:
+    plain = ncu.read([capture("gemm_grid.raw.csv")], {}).table("metrics").to_pylist()
     whole = [
         r
-        for r in ncu.read([folder / "gemm_grid.raw.instances.csv.gz"], {}).table("metrics").to_pylist()
+        for r in ncu.read([capture("gemm_grid.raw.instances.csv.gz")], {}).table("metrics").to_pylist()
         if r["scope"] == "kernel"
     ]
     differ = [
@@ -168,8 +163,8 @@ def test_instances_agree_with_the_plain_raw_page(folder: Path) -> None:
     assert {name for name, _, _ in differ} <= {"derived__pct_occupancy_per_shared_mem_size"}
 
 
-def test_source_page(folder: Path) -> None:
-    path = folder / "gemm_grid.source.csv.gz"
+def test_source_page() -> None:
+    path = capture("gemm_grid.source.csv.gz")
     bundle = ncu.read([path], {})
     # 16 blocks: ncu printed each of the 8 launches' blocks twice in a row.
     assert bundle.rows("launches") == 8
@@ -196,8 +191,8 @@ def test_source_page(folder: Path) -> None:
     assert losses["import.ignored"] == "8 source blocks that were printed twice"
 
 
-def test_mixed_output(folder: Path) -> None:
-    bundle = ncu.read([folder / "seed_metrics.mixed_stdout.csv"], {})
+def test_mixed_output() -> None:
+    bundle = ncu.read([capture("seed_metrics.mixed_stdout.csv")], {})
     assert bundle.rows("launches") == 6
     rows = metrics(bundle, 0)
     assert rows["smsp__warp_issue_stalled_long_scoreboard.sum"]["null_reason"] == "n/a"
@@ -209,8 +204,8 @@ def test_mixed_output(folder: Path) -> None:
     assert any("rel err" in m["text"] for m in messages)
 
 
-def test_every_capture_is_detected_once_and_stays_the_same(folder: Path, tmp_path: Path) -> None:
-    for path in sorted(folder.iterdir()):
+def test_every_capture_is_detected_once_and_stays_the_same(captures: Path, tmp_path: Path) -> None:
+    for path in sorted((captures / "ncu").iterdir()):
         assert registry.detect(path) == "ncu"
         first, second = ncu.read([path], {}), ncu.read([path], {})
         assert first.table("captures") == second.table("captures")
@@ -218,9 +213,10 @@ def test_every_capture_is_detected_once_and_stays_the_same(folder: Path, tmp_pat
         assert written.rows("metrics") == second.rows("metrics")
 
 
-def test_files_together_make_one_capture(folder: Path) -> None:
-    names = ["gemm_grid.raw.csv", "gemm_grid.source.csv.gz"]
-    bundle = ncu.read([folder / name for name in names], {})
+def test_files_together_make_one_capture() -> None:
+    paths = [capture(name) for name in ("gemm_grid.raw.csv", "gemm_grid.source.csv.gz")]
+    names = [path.name for path in paths]
+    bundle = ncu.read(paths, {})
     launches = bundle.table("launches").to_pylist()
     assert [x["launch"] for x in launches] == list(range(16))
     assert [x["source"] for x in launches] == [names[0]] * 8 + [names[1]] * 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import stat
 from pathlib import Path
@@ -430,8 +431,8 @@ def test_other_files_are_not_ours(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.csv"
     path.write_text(text)
     assert not ncu.sniff(text.encode(), path)
-    with pytest.raises((UnknownFormat, MalformedInput)):
-        registry.detect(path)
+    with contextlib.suppress(UnknownFormat):
+        assert registry.detect(path) != "ncu"
 
 
 def test_a_cut_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from ncu_text import capture
 
 from wsformat.converters import ncu
 from wsformat.errors import BadRequest
@@ -138,9 +139,9 @@ def test_chips(arch: str, chip: str) -> None:
 # --- real reports ------------------------------------------------------------------------------------------------
 
 
-def test_the_recipe_on_hopper(captures: Path) -> None:
+def test_the_recipe_on_hopper() -> None:
     """The recipe's own metric list: its stall names are n/a, its tensor metric is an issue rate."""
-    found = counters(ncu.read([captures / "ncu" / "seed_metrics.mixed_stdout.csv"], {}), 1)
+    found = counters(ncu.read([capture("seed_metrics.mixed_stdout.csv")], {}), 1)
     tensor = found.resolve("tensor_busy")
     assert isinstance(tensor, Missing)
     assert "issued instructions" in tensor.refused[0]
@@ -152,8 +153,8 @@ def test_the_recipe_on_hopper(captures: Path) -> None:
     assert dram.metric == "dram__throughput" + PCT
 
 
-def test_the_full_set_of_the_same_kernel(captures: Path) -> None:
-    found = counters(ncu.read([captures / "ncu" / "gemm_grid.raw.csv"], {}), 1)
+def test_the_full_set_of_the_same_kernel() -> None:
+    found = counters(ncu.read([capture("gemm_grid.raw.csv")], {}), 1)
     tensor = found.resolve("tensor_busy")
     assert isinstance(tensor, Resolved)
     assert tensor.value == pytest.approx(68.1, abs=0.01)
@@ -174,8 +175,8 @@ def test_the_full_set_of_the_same_kernel(captures: Path) -> None:
     }
 
 
-def test_labels_of_the_details_page_serve(captures: Path) -> None:
-    found = counters(ncu.read([captures / "ncu" / "gemm_grid.details.csv"], {}), 1)
+def test_labels_of_the_details_page_serve() -> None:
+    found = counters(ncu.read([capture("gemm_grid.details.csv")], {}), 1)
     dram = found.resolve("dram_busy")
     assert isinstance(dram, Resolved)
     assert dram.value == 51.62

@@ -135,8 +135,8 @@ def split_instances(texts: pa.StringArray) -> Instances:
         named = pc.extract_regex(items, INSTANCE_ID)
         ids = pc.if_else(pc.is_valid(named), pc.struct_field(named, 0), "")
         items = pc.if_else(pc.is_valid(named), pc.struct_field(named, 1), items)
-    coded = items.dictionary_encode()
-    return Instances(total, begin, length, coded.indices.to_numpy().astype(np.int32), coded.dictionary, ids)
+    distinct = items.dictionary_encode()
+    return Instances(total, begin, length, distinct.indices.to_numpy().astype(np.int32), distinct.dictionary, ids)
 
 
 def metric_rows(
@@ -191,7 +191,7 @@ def _table(cells: Cells, meta: Meta, numbers: Numbers, capture: str) -> pa.Table
     zeros = np.zeros(rows, np.int32)
 
     def same(text: str) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array([text], pa.string()))
+        return coded(pa.array(zeros), pa.array([text], pa.string()))
 
     def of_meta(values: Sequence[str]) -> pa.Array:
         distinct = list(dict.fromkeys(values))
@@ -199,7 +199,7 @@ def _table(cells: Cells, meta: Meta, numbers: Numbers, capture: str) -> pa.Table
             return same(distinct[0])
         number = {text: i for i, text in enumerate(distinct)}
         index = np.array([number[text] for text in values], np.int32)
-        return pa.DictionaryArray.from_arrays(pa.array(index[cells.meta]), pa.array(distinct, pa.string()))
+        return coded(pa.array(index[cells.meta]), pa.array(distinct, pa.string()))
 
     names = of_meta(meta.name)
     reason = numbers.reason[cells.text]
@@ -208,9 +208,7 @@ def _table(cells: Cells, meta: Meta, numbers: Numbers, capture: str) -> pa.Table
         "launch": pa.array(cells.launch),
         "tool": same("ncu"),
         "scope": same(cells.scope),
-        "scope_id": same("")
-        if cells.scope_id is None
-        else pa.DictionaryArray.from_arrays(pa.array(cells.scope_id), cells.scope_ids),
+        "scope_id": same("") if cells.scope_id is None else coded(pa.array(cells.scope_id), cells.scope_ids),
         "section": of_meta(meta.section),
         "label": of_meta(meta.label),
         "name": names,
@@ -218,17 +216,22 @@ def _table(cells: Cells, meta: Meta, numbers: Numbers, capture: str) -> pa.Table
         "metric": names if meta.metric == meta.name else of_meta(meta.metric),
         "resolved_by": of_meta(meta.resolved_by),
         "value": pa.array(numbers.value[cells.text], from_pandas=True),
-        "text": pa.DictionaryArray.from_arrays(*compact(cells.text, cells.texts)),
+        "text": coded(*compact(cells.text, cells.texts)),
         "unit": of_meta(meta.unit),
         "base_value": pa.array(_base(cells, meta, numbers), from_pandas=True),
         "base_unit": of_meta(meta.base_unit),
-        "null_reason": pa.DictionaryArray.from_arrays(pa.array(reason), pa.array(REASONS, pa.string())),
+        "null_reason": coded(pa.array(reason), pa.array(REASONS, pa.string())),
     }
     fields = [
         pa.field(name, columns[name].type, nullable=tables()["metrics"].column(name).nullable)
         for name in tables()["metrics"].names
     ]
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+
+
+def coded(codes: pa.Array, texts: pa.StringArray) -> pa.Array:
+    """Coded texts; the codes are ours, so that nobody has to check them."""
+    return pa.DictionaryArray.from_arrays(codes, texts, safe=False)
 
 
 def compact(codes: Codes, texts: pa.StringArray) -> tuple[pa.Array, pa.StringArray]:

@@ -52,9 +52,8 @@ class Part:
         """The rows, see :func:`wsformat.converters.ncu.frame.metric_rows`."""
         column, words = self.load(), self.texts()
         if renumber is not None:
-            launch = np.where(column["launch"] >= 0, renumber[column["launch"]], -1).astype(np.int32)
-            keep = (launch >= 0) | (column["launch"] < 0)
-            column = {name: values[keep] for name, values in (column | {"launch": launch}).items()}
+            # A launch that was printed twice has rows only once, so that none goes.
+            column["launch"] = np.where(column["launch"] >= 0, renumber[column["launch"]], -1).astype(np.int32)
         cells = Cells(
             column["launch"], column["meta"], column["ordinal"], column["text"],
             words.column("text").combine_chunks(), self.scope, column.get("scope_id"), self.scope_ids,

@@ -30,8 +30,7 @@ class Spill:
             self.file = tempfile.TemporaryFile(prefix="wsformat-ncu-")  # noqa: SIM115 (closed with this object)
             weakref.finalize(self, self.file.close)
         offset = self.file.seek(0, os.SEEK_END)
-        options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=False)
-        with pa.ipc.new_stream(self.file, table.schema, options=options) as writer:
+        with pa.ipc.new_stream(self.file, table.schema) as writer:
             writer.write_table(table)
         self.file.flush()
         size = self.file.tell() - offset
