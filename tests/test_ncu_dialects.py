@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from ncu_text import CLI, ID, LONG, RULES, launch, line, long_table, metrics, read_text, wide_table
 
 from wsformat.converters import ncu, registry
@@ -443,6 +445,30 @@ def test_a_cut_file(tmp_path: Path) -> None:
         read_text(tmp_path, text + line(launch(0)[:6]))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"ns"', '"n"s"', "unknown unit"),
+        ('"ns"', '"n\x1fs', "lines? "),
+        ('"Kbyte","2.50"', '"Kbyte""2.50"', "unknown unit"),
+        ('"127.0.0.1","k(int)"', '"127.0.0.1,"k(int)"', r"line \d+: "),
+        ('"app"', 'a"pp', r"line \d+: "),
+    ],
+)
+def test_quotes_that_do_not_pair_up(tmp_path: Path, old: str, new: str, says: str) -> None:
+    with pytest.raises(MalformedInput, match=says):
+        read_text(tmp_path, simple().replace(old, new))
+
+
+def test_rule_columns_without_a_section(tmp_path: Path) -> None:
+    header = [c for c in [*LONG, *RULES] if c != "Section Name"]
+    text = line(header) + line([*launch(0), "", "", "", "R", "OPT", "do", "local", "5"])
+    text += line([*launch(0), NAME, "ns", "7", "", "", "", "", ""])
+    bundle = read_text(tmp_path, text)
+    assert [(r["section"], r["rule"], r["speedup"]) for r in bundle.table("rules").to_pylist()] == [("", "R", 5.0)]
+    assert metrics(bundle)[NAME]["value"] == 7.0
+
+
 def test_damaged_gzip(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(simple().encode() * 50)[:-40])
@@ -518,3 +544,35 @@ def test_launches_that_return_later_are_put_in_order(tmp_path: Path, monkeypatch
     table = bundle.table("metrics").to_pylist()
     assert [(r["launch"], r["name"]) for r in table] == [(i, f"sm__m{j}.sum") for i in range(3) for j in range(8)]
     assert [r["value"] for r in table] == [10.0 * i + j for i in range(3) for j in range(8)]
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 3), st.integers(0, 10**6), st.integers(0, 400),
+    st.sampled_from(['"', ",", "\n", '""', '","', '\n"', '"\n', "==PROF== x\n", "\x00", "\xff", "1,2.3,4", " (1; 2)",
+                     "nan", "\r", "\x1f", ";"]),
+)  # fmt: skip
+def test_damaged_text_is_read_or_refused(tmp_path: Path, what: int, where: int, length: int, insert: str) -> None:
+    """Whatever happened to a file: a bundle with unique keys, or one clear line; never a traceback."""
+    rows = [(launch(i), "S", name, "Kbyte", f"{i},234.50") for i in (0, 1) for name in ("a__x", "b")]
+    text = "==PROF== Connected\n" + long_table(rows)
+    text += wide_table({NAME: ("us", ["1.50", "2.50"]), BYTES: ("", ["1 (1; 2)", "3"])}, [launch(0), launch(1)])
+    text += block("k", ["1", "2"])
+    at = where % len(text)
+    before, after = text[:at], text[at + length :]
+    damaged = [before, before + after, before + insert + text[at:], before + insert * 3 + after][what]
+    path = tmp_path / "x.csv"
+    path.write_bytes(damaged.encode("utf-8", "surrogatepass"))
+    try:
+        bundle = ncu.read([path], {})
+    except WsformatError as error:
+        said = str(error)
+    else:
+        said = ""
+    assert "\n" not in said
+    if said:
+        return
+    key = ["launch", "scope", "scope_id", "section", "label", "name", "ordinal"]
+    keys = [tuple(r[k] for k in key) for r in bundle.table("metrics").to_pylist()]
+    assert len(keys) == len(set(keys))
+    assert all(r["base_value"] is None or r["null_reason"] == "" for r in bundle.table("metrics").to_pylist())

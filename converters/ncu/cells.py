@@ -5,6 +5,8 @@ A table's cells become one matrix of codes into the distinct texts: everything l
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -114,16 +116,40 @@ def _read_flat(data: bytes, head: Head, line: int, where: str) -> tuple[Codes, p
     text[2:] = a
     text[2:][cuts] = 10
     multiline = len(stops) != np.count_nonzero(a == 10)
-    table = pacsv.read_csv(
-        pa.BufferReader(pa.py_buffer(text)),
-        read_options=pacsv.ReadOptions(block_size=len(text) + 1, use_threads=False),
-        parse_options=pacsv.ParseOptions(ignore_empty_lines=False, newlines_in_values=multiline, delimiter="\x1f"),
-        convert_options=pacsv.ConvertOptions(column_types={"x": TEXT}),
-    )
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(pa.py_buffer(text)),
+            read_options=pacsv.ReadOptions(block_size=len(text) + 1, use_threads=False),
+            parse_options=pacsv.ParseOptions(ignore_empty_lines=False, newlines_in_values=multiline, delimiter="\x1f"),
+            convert_options=pacsv.ConvertOptions(column_types={"x": TEXT}),
+        )
+    except pa.ArrowInvalid as error:
+        raise MalformedInput(
+            f"{where}, lines from {line}: cannot be split into cells: {str(error).splitlines()[0][:120]}",
+            "The file was changed after ncu wrote it: look for control characters and lone quotes.",
+        ) from error
     coded = table.column(0).combine_chunks()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.chunk(0)
+    if len(coded) != counts.sum():
+        raise MalformedInput(
+            f"{where}, line {line + _stray_quote(data, head)}: a quote in the middle of a cell",
+            "ncu doubles a quote inside a cell; the line was changed or cut after ncu wrote it.",
+        )
     return _as_rows(coded, counts, head, line, where)
+
+
+def _stray_quote(data: bytes, head: Head) -> int:
+    """The line, from 0, with the first quote that neither opens nor closes a cell nor is doubled."""
+    delimiter = re.escape(head.delimiter.encode())
+    cell = rb'(?:"(?:[^"]|"")*"|[^"' + delimiter + rb"\n]*)"
+    record = re.compile(cell + rb"(?:" + delimiter + cell + rb")*\n")
+    position = 0
+    while match := record.match(data, position):
+        position = match.end()
+        if position >= len(data):
+            break
+    return data.count(b"\n", 0, position)
 
 
 def _as_rows(

@@ -67,8 +67,11 @@ class Head:
 
 
 def split_line(line: bytes, delimiter: str) -> list[str]:
-    """Cells of one line."""
-    return next(csv.reader([line.decode(errors="replace").rstrip("\n")], delimiter=delimiter), [])
+    """Cells of one line; none when it is no CSV at all."""
+    try:
+        return next(csv.reader([line.decode(errors="replace").rstrip("\n")], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def find_delimiter(line: bytes) -> str:
@@ -93,7 +96,7 @@ def classify(line: bytes) -> Head | None:
         kind, dialect = "summary", "summary"
     elif {"ID", "Kernel Name"} <= names and len(cells) > 8 and "Metric Name" not in names:
         kind, dialect = "wide", "raw-page"
-    elif "Source" in names and cells[0] in SOURCE_KEYS and len(cells) > 3:
+    elif "Source" in names and cells and cells[0] in SOURCE_KEYS and len(cells) > 3:
         kind, dialect = "source", "source-page-sass" if "Address" in names else "source-page-source"
     else:
         lowered = [cell.strip().lower() for cell in cells]

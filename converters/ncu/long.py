@@ -131,7 +131,8 @@ def _rules(
         return texts.take(pa.array(codes[rows, head.at[name]])) if name in head.at else blank
 
     names = dict(zip(("rule", "type", "description", "speedup_type", "speedup_text"), RULE_COLUMNS, strict=True))
-    section = codes[rows, head.at["Section Name"]].astype(np.int64)
+    has_section = "Section Name" in head.at
+    section = codes[rows, head.at["Section Name"]].astype(np.int64) if has_section else np.zeros(len(rows), np.int64)
     key = section * len(texts) + codes[rows, head.at["Rule Name"]]
     number = _ordinals(launch[rows], np.unique(key, return_inverse=True)[1].reshape(-1))
     reading.rules.append(
