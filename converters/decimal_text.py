@@ -59,11 +59,14 @@ def parse(text: Array, begin: Array, end: Array) -> Decimals:
     dot = (chars == 46) & inside
     has_dot = dot.any(axis=1)
     point = np.where(has_dot, dot.argmax(axis=1), length)
-    plain = ~bad & (length > 0) & (length <= width) & (point > 0) & (point <= 18)
+    plain = ~bad & (length > 0) & (length <= width) & (point > 0) & (point <= 19)
     plain &= (digit.sum(axis=1) + has_dot == length) & ~(has_dot & (point == length - 1))
     value = np.where(digit, chars, 48).astype(np.int64) - 48
-    for j in range(min(width, 18)):
-        whole = np.where(j < point, whole * 10 + value[:, j], whole)
+    large = np.zeros(count, np.uint64)
+    for j in range(min(width, 19)):
+        large = np.where(j < point, large * np.uint64(10) + value[:, j].astype(np.uint64), large)
+    plain &= large < LARGEST
+    whole = np.where(plain, large, 0).astype(np.int64)
     rows = np.arange(count)
     for j in (1, 2, 3):
         place = np.minimum(point + j, width - 1)

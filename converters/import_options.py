@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,3 +39,13 @@ def facts(options: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found[name] = str(value)
     return found
+
+
+def plain_head(head: bytes) -> bytes:
+    """The first bytes of a file, unpacked as far as they go."""
+    if not head.startswith(b"\x1f\x8b"):
+        return head
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, 1 << 20)
+    except zlib.error:
+        return b""

@@ -104,8 +104,13 @@ class Members:
     ended: bool
     strays: int
 
+    def one(self, text: Array, key: bytes) -> tuple[int, int]:
+        """Begin and end of the value of a key in the first object, (-1, -1) where it is missing."""
+        begin, end = self.of(text, key)
+        return (int(begin[0]), int(end[0])) if len(begin) else (-1, -1)
+
     def of(self, text: Array, key: bytes) -> tuple[Array, Array]:
-        """Begin and end of the value of a key of up to 8 bytes in each object, (-1, -1) where it is missing."""
+        """Begin and end of the value of a key in each object, (-1, -1) where it is missing."""
         begin = np.full(len(self.begin), -1, np.int64)
         end = begin.copy()
         hit = np.flatnonzero(self.key_end - self.key_begin == len(key))
@@ -185,6 +190,8 @@ def _members(
         odd = np.flatnonzero((char[colon - 1] != QUOTE) | (char[np.maximum(colon - 2, 0)] != QUOTE))
         if odd.size:
             raise broken(where, offset + int(at[colon[odd[0]]]), "a name in quotes was expected before ':'")
+        _only_blanks(text, at[colon - 3] + 1, at[colon - 2], where, offset)
+        _only_blanks(text, at[colon - 1] + 1, at[colon], where, offset)
     key_begin, key_end = at[colon - 2] + 1, at[colon - 1]
     value_begin, value_end = at[colon] + 1, at[marks[np.flatnonzero(kind == COLON) + 1]]
     value_begin, value_end = trim(text, value_begin, value_end)
@@ -193,6 +200,24 @@ def _members(
         raise broken(where, offset + int(value_begin[void[0]]), "a value was expected")
     owner = np.searchsorted(begin, key_begin, side="right") - 1
     return Members(begin, end, owner, key_begin, key_end, value_begin, value_end, used, ended, int(strays))
+
+
+def _only_blanks(text: Array, begin: Array, end: Array, where: str, offset: int) -> None:
+    """Nothing stands around a name but blanks."""
+    filled = np.flatnonzero(end > begin)
+    if filled.size:
+        place = indices(begin[filled], end[filled])
+        odd = np.flatnonzero(~BLANK[text[place]])
+        if odd.size:
+            raise broken(where, offset + int(place[odd[0]]), "a name in quotes and ':' were expected, nothing else")
+
+
+def elements(text: Array, begin: int, end: int, where: str, offset: int = 0) -> tuple[Array, Members]:
+    """The objects of a list that is the value text[begin:end], with the text that their positions refer to."""
+    inner = text[begin + 1 : end] if begin >= 0 else text[:0]
+    if begin >= 0 and text[begin] != OPEN_LIST:
+        raise broken(where, offset + begin, "a list was expected")
+    return inner, split(inner, where, offset + begin + 1)
 
 
 def trim(text: Array, begin: Array, end: Array) -> tuple[Array, Array]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from wsformat.bundle import Bundle, Progress
-from wsformat.converters.import_options import FACT_OPTIONS, MAPPING
+from wsformat.converters.import_options import FACT_OPTIONS, MAPPING, plain_head
 from wsformat.converters.trace_build import build
 from wsformat.converters.trace_model import as_flag, report, save
 
@@ -55,16 +54,6 @@ def sniff(head: bytes, path: Path) -> bool:
     if text.startswith(b"{"):
         return b'"traceEvents"' in text or (b'"ph"' in text and b'"ts"' in text and b'"pid"' in text)
     return re.match(rb'\[\s*\{[^{}]*"ph"\s*:', text) is not None
-
-
-def plain_head(head: bytes) -> bytes:
-    """The first bytes of a file, unpacked as far as they go."""
-    if not head.startswith(b"\x1f\x8b"):
-        return head
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, 1 << 20)
-    except zlib.error:
-        return b""
 
 
 def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress | None = None) -> Bundle:
