@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from wsformat import samples
@@ -192,3 +194,26 @@ def test_grid_consumers_wait_for_data_at_the_start_only(name: str, at_most: floa
     (share,) = rows(bundle, "SELECT * FROM role_summary WHERE role = 'consumer0'")
     assert share["blocked_share"] * 1000 < at_most
     assert share["ctas"] == share["lanes"] == 132
+
+
+def test_a_small_memory_limit_spills_and_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a million stamps in 60 MB: the same states, and nothing is left in the temporary folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    n = 250_000
+    t = np.arange(n, dtype=np.int64) * 100
+    events = pa.concat_tables(
+        [
+            pa.table({"capture_id": [ID] * n, "lane": pa.array(np.zeros(n, np.int32)), "role": ["mma"] * n,
+                      "event": [event] * n, "iteration": pa.array(np.arange(n, dtype=np.int32)), "t": t + later})
+            for event, later in (("begin", 0), ("end", 60))
+        ]
+    )  # fmt: skip
+    made = {**truncated(1, 1), "events": events}
+    with connect(Bundle.from_tables(made), memory_limit="60MB", threads=1) as connection:
+        ((extent, active, points),) = connection.execute("SELECT extent, active, points FROM role_state").fetchall()
+        connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM span ORDER BY t0 DESC")
+        spilled = list(tmp_path.iterdir())
+    assert (extent, active, points) == (100 * (n - 1) + 60, 60 * n, 2 * n)
+    assert spilled, "the limit was not small enough to test anything"
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +18,8 @@ from wsformat.bundle import Bundle, TableData
 from wsformat.errors import BadRequest
 from wsformat.tables import DEFAULTS, SQL_TYPES, duckdb_ddl, read_schema_json, tables
 
+MEMORY_LIMIT = "3GB"
+"""Enough for every view of 20 million stamps at full speed."""
 VIEW_FILE = re.compile(r"^\d+_(?P<name>[a-z][a-z0-9_]*)\.sql$")
 
 
@@ -78,7 +82,7 @@ def describe() -> list[dict[str, Any]]:
 
 
 def connect(
-    bundle: Bundle, *, materialise: Iterable[str] = (), threads: int | None = None, memory_limit: str | None = None
+    bundle: Bundle, *, materialise: Iterable[str] = (), threads: int | None = None, memory_limit: str = MEMORY_LIMIT
 ) -> duckdb.DuckDBPyConnection:
     """A connection with every table and every derived view of the standard, by name.
 
@@ -87,7 +91,8 @@ def connect(
         materialise: views to compute once and keep as temporary tables, for several questions in a row; each is made
             of those before it in the order of the standard, so keeping ``span`` or ``wait_edge`` helps what needs them.
         threads: DuckDB threads, by default all cores.
-        memory_limit: such as '4GB'; by default DuckDB's own.
+        memory_limit: of DuckDB, such as '4GB'. What does not fit goes to a folder of its own in the system's temporary
+            folder, made when it is needed and removed with the connection.
 
     Raises:
         BadRequest: no such view.
@@ -101,8 +106,8 @@ def connect(
     connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
     if threads is not None:
         connection.execute(f"SET threads = {int(threads)}")
-    if memory_limit is not None:
-        connection.execute("SET memory_limit = ?", [memory_limit])
+    connection.execute("SET memory_limit = ?", [memory_limit])
+    connection.execute("SET temp_directory = ?", [str(Path(gettempdir()) / f"wsformat-{uuid4().hex}")])
     for name in [*tables(), *[n for n in bundle.data if n not in tables()]]:
         part = bundle.data.get(name)
         if part is None:

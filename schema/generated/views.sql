@@ -47,26 +47,28 @@ CREATE OR REPLACE VIEW span AS
 -- A pair needs exactly one begin and one end, the end not before the begin; everything else is in orphan.
 -- role is the role that declares it (the role of its lane). end_event is the point that ends it: the declared end of a paired span, span || '.end' of a stored one.
 -- A stored span that ends before it begins is not complete. A stored span whose kind has no entry in span_types has state 'unknown'.
--- (role and state are keys of the pairing so that a query for one state pairs nothing else.)
-WITH bound AS (
-  SELECT capture_id, role, span, state, begin_event AS event, 1 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
+-- (Kinds are numbered to keep the rows narrow; state is a key of the pairing so that a query for one state pairs nothing else.)
+WITH kind AS (
+  SELECT capture_id, role, span, state, begin_event, end_event, barrier, resource, CAST(ROW_NUMBER() OVER (PARTITION BY capture_id ORDER BY role, span) AS INT) AS kind FROM span_types
+), bound AS (
+  SELECT capture_id, role, kind, state, begin_event AS event, 1 AS is_begin FROM kind WHERE begin_event <> '' AND end_event <> ''
   UNION ALL
-  SELECT capture_id, role, span, state, end_event AS event, 0 AS is_begin FROM span_types WHERE begin_event <> '' AND end_event <> ''
+  SELECT capture_id, role, kind, state, end_event AS event, 0 AS is_begin FROM kind WHERE begin_event <> '' AND end_event <> ''
 ), pair AS (
-  SELECT p.capture_id, p.lane, b.role, b.span, b.state, p.iteration, COUNT(*) AS points,
+  SELECT p.capture_id, p.lane, b.kind, b.state, p.iteration, COUNT(*) AS points,
          MIN(CASE WHEN b.is_begin = 1 THEN p.t END) AS t0, MIN(CASE WHEN b.is_begin = 0 THEN p.t END) AS t1
   FROM point p JOIN bound b ON b.capture_id = p.capture_id AND b.role = p.role AND b.event = p.event
-  GROUP BY p.capture_id, p.lane, b.role, b.span, b.state, p.iteration
-), every_span AS (
-  SELECT capture_id, lane, lane AS end_lane, role, span, state, iteration, t0, t1, TRUE AS complete, CAST(-1 AS BIGINT) AS span_id FROM pair WHERE points = 2 AND t1 >= t0
-  UNION ALL
-  SELECT x.capture_id, x.lane, x.end_lane, x.role, x.span, COALESCE(s.state, 'unknown') AS state, x.iteration, x.t0, x.t1, x.complete AND x.t1 >= x.t0 AS complete, x.span_id
-  FROM spans x LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = x.role AND s.span = x.span
+  GROUP BY p.capture_id, p.lane, b.kind, b.state, p.iteration
 )
-SELECT x.capture_id, x.lane, x.end_lane, l.launch, l.cta, l.warp, x.role, x.span, x.state, COALESCE(s.barrier, '') AS barrier, COALESCE(s.resource, '') AS resource,
-       CASE WHEN x.span_id < 0 THEN s.end_event ELSE x.span || '.end' END AS end_event,
-       x.iteration, l.clock, x.t0, x.t1, x.complete, x.span_id
-FROM every_span x
+SELECT x.capture_id, x.lane, x.lane AS end_lane, l.launch, l.cta, l.warp, k.role, k.span, x.state, k.barrier, k.resource, k.end_event, x.iteration, l.clock, x.t0, x.t1, TRUE AS complete, CAST(-1 AS BIGINT) AS span_id
+FROM pair x
+JOIN kind k ON k.capture_id = x.capture_id AND k.kind = x.kind
+LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
+WHERE x.points = 2 AND x.t1 >= x.t0
+UNION ALL
+SELECT x.capture_id, x.lane, x.end_lane, l.launch, l.cta, l.warp, x.role, x.span, COALESCE(s.state, 'unknown') AS state, COALESCE(s.barrier, '') AS barrier, COALESCE(s.resource, '') AS resource, x.span || '.end' AS end_event,
+       x.iteration, l.clock, x.t0, x.t1, x.complete AND x.t1 >= x.t0 AS complete, x.span_id
+FROM spans x
 LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
 LEFT JOIN span_types s ON s.capture_id = x.capture_id AND s.role = x.role AND s.span = x.span;
 
@@ -151,46 +153,38 @@ WITH lane_window AS (
   SELECT w.capture_id, l.launch, l.cta, l.clock, l.role, MIN(w.t_first) AS t_first, MAX(w.t_last) AS t_last
   FROM recorded_window w JOIN lanes l ON l.capture_id = w.capture_id AND l.lane = w.lane WHERE l.cta >= 0 AND l.role <> ''
   GROUP BY w.capture_id, l.launch, l.cta, l.clock, l.role
+), extent AS (
+  SELECT capture_id, launch, cta, clock, MIN(t_first) AS t_first, MAX(t_last) AS t_last FROM lane_window GROUP BY capture_id, launch, cta, clock
 ), shown AS (
-  SELECT w.capture_id, w.launch, w.cta, w.clock, 'role' AS set_kind, w.role AS set_name FROM lane_window w
+  SELECT capture_id, launch, cta, clock, 'role' AS set_kind, role AS set_name FROM lane_window
   UNION
   SELECT w.capture_id, w.launch, w.cta, w.clock, 'resource' AS set_kind, s.resource AS set_name
   FROM lane_window w JOIN span_types s ON s.capture_id = w.capture_id AND s.role = w.role WHERE s.resource <> ''
-), extent AS (
-  SELECT capture_id, launch, cta, clock, MIN(t_first) AS t_first, MAX(t_last) AS t_last FROM lane_window GROUP BY capture_id, launch, cta, clock
 ), compared AS (
-  SELECT a.capture_id, a.launch, a.cta, a.clock, a.set_kind, a.set_name AS set_a, b.set_name AS set_b
+  SELECT a.capture_id, a.launch, a.cta, a.clock, a.set_kind, a.set_name AS set_a, b.set_name AS set_b,
+         CAST(ROW_NUMBER() OVER (PARTITION BY a.capture_id ORDER BY a.launch, a.cta, a.clock, a.set_kind, a.set_name, b.set_name) AS INT) AS pair
   FROM shown a JOIN shown b ON b.capture_id = a.capture_id AND b.launch = a.launch AND b.cta = a.cta AND b.clock = a.clock AND b.set_kind = a.set_kind
   WHERE b.set_name > a.set_name
-), names AS (
-  SELECT capture_id, 'role' AS set_kind, role AS set_name FROM roles
-  UNION
-  SELECT capture_id, 'resource' AS set_kind, resource AS set_name FROM span_types WHERE resource <> ''
-), pairs AS (
-  SELECT a.capture_id, a.set_kind, a.set_name AS set_a, b.set_name AS set_b, ROW_NUMBER() OVER (PARTITION BY a.capture_id ORDER BY a.set_kind, a.set_name, b.set_name) AS pair
-  FROM names a JOIN names b ON b.capture_id = a.capture_id AND b.set_kind = a.set_kind WHERE b.set_name > a.set_name
 ), sides AS (
-  SELECT capture_id, set_kind, pair, set_a AS set_name, 1 AS at_begin, 1048576.0E0 AS step FROM pairs
-  UNION ALL SELECT capture_id, set_kind, pair, set_a AS set_name, 0 AS at_begin, -1048576.0E0 AS step FROM pairs
-  UNION ALL SELECT capture_id, set_kind, pair, set_b AS set_name, 1 AS at_begin, 1.0E0 AS step FROM pairs
-  UNION ALL SELECT capture_id, set_kind, pair, set_b AS set_name, 0 AS at_begin, -1.0E0 AS step FROM pairs
+  SELECT capture_id, launch, cta, clock, set_kind, pair, set_a AS set_name, 1 AS at_begin, 1048576.0E0 AS step FROM compared
+  UNION ALL SELECT capture_id, launch, cta, clock, set_kind, pair, set_a AS set_name, 0 AS at_begin, -1048576.0E0 AS step FROM compared
+  UNION ALL SELECT capture_id, launch, cta, clock, set_kind, pair, set_b AS set_name, 1 AS at_begin, 1.0E0 AS step FROM compared
+  UNION ALL SELECT capture_id, launch, cta, clock, set_kind, pair, set_b AS set_name, 0 AS at_begin, -1.0E0 AS step FROM compared
 ), edge AS (
-  SELECT s.capture_id, p.pair, s.launch, s.cta, s.clock, CASE WHEN p.at_begin = 1 THEN s.t0 ELSE s.t1 END AS t, p.step
-  FROM active_set s JOIN sides p ON p.capture_id = s.capture_id AND p.set_kind = s.set_kind AND p.set_name = s.set_name
+  SELECT s.capture_id, p.pair, CASE WHEN p.at_begin = 1 THEN s.t0 ELSE s.t1 END AS t, p.step
+  FROM active_set s
+  JOIN sides p ON p.capture_id = s.capture_id AND p.launch = s.launch AND p.cta = s.cta AND p.clock = s.clock AND p.set_kind = s.set_kind AND p.set_name = s.set_name
 ), run AS (
-  SELECT capture_id, pair, launch, cta, clock, LEAD(t) OVER (PARTITION BY capture_id, pair, launch, cta, clock ORDER BY t) - t AS ticks,
-         SUM(step) OVER (PARTITION BY capture_id, pair, launch, cta, clock ORDER BY t ROWS UNBOUNDED PRECEDING) AS open_spans
+  SELECT capture_id, pair, LEAD(t) OVER (PARTITION BY capture_id, pair ORDER BY t) - t AS ticks,
+         SUM(step) OVER (PARTITION BY capture_id, pair ORDER BY t ROWS UNBOUNDED PRECEDING) AS open_spans
   FROM edge
 ), total AS (
-  SELECT capture_id, pair, launch, cta, clock,
+  SELECT capture_id, pair,
          CAST(SUM(CASE WHEN open_spans > 1048576 AND open_spans % 1048576 > 0 THEN ticks ELSE 0 END) AS BIGINT) AS both_ticks,
          CAST(SUM(CASE WHEN open_spans >= 1048576 THEN ticks ELSE 0 END) AS BIGINT) AS a_ticks,
          CAST(SUM(CASE WHEN open_spans % 1048576 > 0 THEN ticks ELSE 0 END) AS BIGINT) AS b_ticks,
          CAST(SUM(CASE WHEN open_spans > 0 THEN ticks ELSE 0 END) AS BIGINT) AS union_ticks
-  FROM run GROUP BY capture_id, pair, launch, cta, clock
-), told AS (
-  SELECT t.capture_id, t.launch, t.cta, t.clock, p.set_kind, p.set_a, p.set_b, t.both_ticks, t.a_ticks, t.b_ticks, t.union_ticks
-  FROM total t JOIN pairs p ON p.capture_id = t.capture_id AND p.pair = t.pair
+  FROM run GROUP BY capture_id, pair
 )
 SELECT c.capture_id, c.launch, c.cta, c.clock, c.set_kind, c.set_a, c.set_b, COALESCE(t.both_ticks, 0) AS both_ticks, COALESCE(t.a_ticks, 0) AS a_ticks,
        COALESCE(t.b_ticks, 0) AS b_ticks, COALESCE(t.union_ticks, 0) AS union_ticks,
@@ -198,7 +192,7 @@ SELECT c.capture_id, c.launch, c.cta, c.clock, c.set_kind, c.set_a, c.set_b, COA
        CASE WHEN t.union_ticks > 0 THEN CAST(t.both_ticks AS DOUBLE) / t.union_ticks END AS of_union, e.t_first, e.t_last
 FROM compared c
 JOIN extent e ON e.capture_id = c.capture_id AND e.launch = c.launch AND e.cta = c.cta AND e.clock = c.clock
-LEFT JOIN told t ON t.capture_id = c.capture_id AND t.launch = c.launch AND t.cta = c.cta AND t.clock = c.clock AND t.set_kind = c.set_kind AND t.set_a = c.set_a AND t.set_b = c.set_b;
+LEFT JOIN total t ON t.capture_id = c.capture_id AND t.pair = c.pair;
 
 CREATE OR REPLACE VIEW wait_kind AS
 -- wait_kind: every kind of wait (a stall span kind and the point that ends it) with each edge that is declared into that point; edge_kind 0 where there is none. Small.
