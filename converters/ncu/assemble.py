@@ -22,7 +22,7 @@ from wsformat.converters.ncu.long import read_long, read_summary
 from wsformat.converters.ncu.messages import MAX_MESSAGES, message_rows, refusal, split_messages
 from wsformat.converters.ncu.numbers import TENS, Convention, parse, shapes
 from wsformat.converters.ncu.parts import Part, Reading
-from wsformat.converters.ncu.runs import Run, ahead, runs
+from wsformat.converters.ncu.runs import AHEAD, Run, ahead, runs
 from wsformat.converters.ncu.segment import segment
 from wsformat.converters.ncu.wide import read_source, read_wide, repeat_blocks, wide_cells
 from wsformat.errors import BadRequest, MalformedInput
@@ -186,11 +186,12 @@ def _metrics(reading: Reading, capture: str, renumber: Codes | None) -> tuple[An
         return part.unfold(reading.conventions[part.file], capture, renumber)
 
     def stream() -> Iterator[pa.Table]:
-        with ThreadPoolExecutor(1) as pool:
-            waiting = [pool.submit(unfold, part) for part in parts[:1]]
-            for part in parts[1:]:
+        with ThreadPoolExecutor(AHEAD) as pool:
+            waiting = [pool.submit(unfold, part) for part in parts[:AHEAD]]
+            for part in parts[AHEAD:]:
+                done = waiting.pop(0).result()
                 waiting.append(pool.submit(unfold, part))
-                yield waiting.pop(0).result()
+                yield done
             for last in waiting:
                 yield last.result()
 

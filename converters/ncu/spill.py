@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ class Spill:
         self.limit = limit
         self.held = 0
         self.file: Any = None
+        self.lock = threading.Lock()
 
     def keep(self, table: pa.Table) -> Callable[[], pa.Table]:
         """Keep a table; what comes back reads it again."""
@@ -37,5 +39,7 @@ class Spill:
         return lambda: self._read(offset, size)
 
     def _read(self, offset: int, size: int) -> pa.Table:
-        self.file.seek(offset)
-        return pa.ipc.open_stream(self.file.read(size)).read_all()
+        with self.lock:
+            self.file.seek(offset)
+            data = self.file.read(size)
+        return pa.ipc.open_stream(data).read_all()
