@@ -85,7 +85,7 @@ def _stamp_set(spec: RoleSpec, surveys: Sequence[Survey | None]) -> str:
         if any(s is not None and s.used[index[e["role"]], e["event_index"]] >= 0 for s in surveys)
     )
     return (
-        hashlib.sha256(json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()[:16]
+        hashlib.sha256(json.dumps(written, separators=(",", ":")).encode()).hexdigest()[:16]
         if written
         else ""
     )
