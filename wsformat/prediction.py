@@ -283,8 +283,8 @@ def _hypothesis(budget: Budget, rows: Iterable[Row], most: float) -> str:
     rest = sorted((row for row in totals if not row.is_bottleneck), key=lambda row: row.idle)
     idle = "; ".join(f"{row.resource} idles at least {row.idle * 100:.0f} %" for row in rest)
     return (
-        f"{bound}{driven} bounds {budget.raw['unit']}: no iteration takes less than {most:,.0f} cycles, and it has the "
-        f"least idle time{'; ' + idle if idle else ''}. Wrong if a clean loop takes fewer cycles, or if another "
+        f"{bound}{driven} bounds the loop: no iteration takes less than {most:,.0f} cycles, and it has the least idle "
+        f"time{'; ' + idle if idle else ''}. Wrong if a clean loop takes fewer cycles, or if another "
         "resource or role idles less."
     )
 

@@ -24,6 +24,8 @@ from wsformat.cli import (
     picture,
     predict,
     query,
+    record,
+    reconcile,
     serve,
     show,
     spec,
@@ -70,6 +72,7 @@ def wsformat(
 
 app.command("demo", rich_help_panel=GET)(demo.demo)
 app.command("import", rich_help_panel=GET)(convert.import_)
+app.command("record", rich_help_panel=GET)(record.record)
 app.command("export", rich_help_panel=GET)(convert.export)
 app.command("formats", rich_help_panel=GET)(convert.formats)
 app.command("info", rich_help_panel=CHECK)(query.info)
@@ -86,6 +89,7 @@ app.command("open", rich_help_panel=LOOK)(serve.open_)
 app.command("query", rich_help_panel=LOOK)(query.query)
 app.command("predict", rich_help_panel=EXPLAIN)(predict.predict)
 app.command("digest", rich_help_panel=EXPLAIN)(digest.digest)
+app.command("reconcile", rich_help_panel=EXPLAIN)(reconcile.reconcile)
 app.command("hardware", rich_help_panel=EXPLAIN)(hardware.hardware)
 app.command("merge", rich_help_panel=KEEP)(files.merge)
 app.command("zip", rich_help_panel=KEEP)(files.zip_)

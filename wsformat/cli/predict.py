@@ -153,16 +153,28 @@ def add(into: Path, made: Sequence[Prediction], *, capture: str, experiment: str
     from wsformat.prediction_store import joined
 
     bundle = scopes.open_bundle(into)
+    chosen = measured_capture(bundle, into, capture)
+    return joined(bundle, made, chosen, experiment=experiment, force=force).write(into, force=True)
+
+
+def measured_capture(bundle: Bundle, path: Path, capture: str) -> str:
+    """Id of the capture that a prediction belongs to: the one named, or the only one that was measured.
+
+    Raises:
+        BadRequest: several that are not of one experiment, and none named.
+    """
+    from wsformat.cli import scope as scopes
+
     labels, chosen = scopes.choose_captures(bundle, capture)
-    kinds = {row["capture_id"]: row["kind"] for row in bundle.table("captures").to_pylist()}
-    measured = [c for c in chosen if kinds[c] != "predicted"]
-    experiments = {row["experiment"] for row in bundle.table("captures").to_pylist() if row["capture_id"] in measured}
-    if len(measured) != 1 and (len(experiments) != 1 or experiments == {""}):
+    rows = {row["capture_id"]: row for row in bundle.table("captures").to_pylist()}
+    measured = [c for c in chosen if rows[c]["kind"] != "predicted"]
+    experiments = {rows[c]["experiment"] for c in measured}
+    if not measured or (len(measured) > 1 and (len(experiments) > 1 or experiments == {""})):
         raise BadRequest(
-            f"{into}: holds {len(measured)} captures, a prediction belongs to one",
+            f"{path}: holds {len(measured)} measured captures, a prediction belongs to one",
             f"Choose with --capture: {scopes.names(labels)}.",
         )
-    return joined(bundle, made, measured[0], experiment=experiment, force=force).write(into, force=True)
+    return measured[0]
 
 
 def worked(budget: Budget) -> list[dict[str, Any]]:
