@@ -163,7 +163,6 @@ template <class Config> class Recorder<Config, true> {
 
     static_assert(Config::roles >= 1 && Config::roles <= 64, "a mask has 64 bits: at most 64 roles");
     static_assert(Config::events >= 1 && Config::events <= 64, "a mask has 64 bits: at most 64 events");
-    static_assert(Config::iterations < 1 << 24, "more than 2^24 iterations a CTA: record a window");
     static_assert(Config::iterations >= 1 && Config::stride >= 1, "iterations and stride are positive");
 
     static __host__ __device__ constexpr bool is_set(Long mask, int i) { return mask >> i & 1; }
@@ -182,17 +181,24 @@ template <class Config> class Recorder<Config, true> {
         return is_set(Config::event_mask(role), event);
     }
 
+    template <int Role, int Event> static __host__ __device__ constexpr void check() {
+        static_assert(Role >= 0 && Role < Config::roles, "role outside of the layout");
+        static_assert(Event >= 0 && Event < Config::events, "event outside of the layout");
+    }
+
     // Only what this pass stamps has room in shared memory or registers.
-    static constexpr int kept = before(Config::roles, 0) * Config::iterations;
+    static constexpr bool in_rows = Config::sink == Sink::shared_memory;
+    static constexpr int row = Config::iterations + (in_rows ? 1 : 0);  // shared: a spare slot at the end
+    static constexpr int kept = before(Config::roles, 0) * row;
     static constexpr int whole = Config::roles * Config::events * Config::iterations;
     static constexpr bool shared = Config::sink == Sink::shared_memory && kept > 0;
     static constexpr bool registers = Config::sink == Sink::registers && kept > 0;
     static constexpr bool defer = Config::defer && !registers && !Config::branch && kept > 0;
 
     template <int Role, int Event> static __host__ __device__ constexpr int place() {
-        return (registers                               ? count(Config::event_mask(Role), Event)
-                : Config::sink == Sink::shared_memory   ? before(Role, Event)
-                                                        : Role * Config::events + Event) * Config::iterations;
+        return (registers  ? count(Config::event_mask(Role), Event)
+                : in_rows  ? before(Role, Event)
+                           : Role * Config::events + Event) * row;
     }
 
     static __device__ __forceinline__ T* storage() {
@@ -231,30 +237,34 @@ template <class Config> class Recorder<Config, true> {
     }
 
     // Whether this thread writes the stamps of the role that it plays from here on.
-    __device__ __forceinline__ void writer(bool elected) { limit_ = elected && recorded_ ? Config::iterations : 0; }
+    __device__ __forceinline__ void writer(bool elected) {
+        limit_ = elected && recorded_ ? Config::iterations : 0;
+        // All bits or none, in a way that the compiler does not see through.
+        asm volatile("sub.u32 %0, 0, %1;" : "=r"(bits_) : "r"(static_cast<Word>(elected && recorded_)));
+    }
 
+    // Reads the clock and stores, as stamp of that iteration.
     template <int Role, int Event> __device__ __forceinline__ void stamp(Word iteration) {
-        static_assert(Role >= 0 && Role < Config::roles, "role outside of the layout");
-        static_assert(Event >= 0 && Event < Config::events, "event outside of the layout");
+        check<Role, Event>();
         if constexpr (made(Role, Event)) {
-            Word slot, limit;
-            window(iteration, slot, limit);
+            const Word slot = slot_of(iteration);
             if constexpr (registers) {
                 // A constant index once the loop is unrolled, so the array stays in registers.
                 if (slot < Config::iterations) held_[place<Role, Event>() + slot] = read();
             } else if constexpr (Config::branch) {
-                if (slot < limit) {
+                if (slot < limit_) {
                     T* const to = shared ? storage() : slots_;
                     *const_cast<volatile T*>(to + place<Role, Event>() + slot) = read();
                 }
             } else {
-                read_and_store<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, limit);
+                store_one<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, limit_, read());
             }
         }
     }
 
     // Reads the clock, for store() to store; at once where the sink gains nothing by waiting.
     template <int Role, int Event> __device__ __forceinline__ void hold(Word iteration) {
+        check<Role, Event>();
         if constexpr (!defer) {
             stamp<Role, Event>(iteration);
         } else if constexpr (made(Role, Event)) {
@@ -265,9 +275,8 @@ template <class Config> class Recorder<Config, true> {
     // Stores what hold() read last for these events, as stamps of that iteration.
     template <int Role, Long Events> __device__ __forceinline__ void store(Word iteration) {
         if constexpr (defer) {
-            Word slot, limit;
-            window(iteration, slot, limit);
-            store_each<Role, Events, 0>(slot, slot * 64, limit * 64);
+            const Word slot = slot_of(iteration);
+            store_each<Role, Events, 0>(!shared || slot < Config::iterations ? slot : Config::iterations);
         }
     }
 
@@ -296,15 +305,15 @@ template <class Config> class Recorder<Config, true> {
         if constexpr (shared) {
             if (!recorded_) return;
             const Word threads = blockDim.x * blockDim.y * blockDim.z;
-            int row = 0;
+            const T* from = storage();
 #pragma unroll 1
             for (int r = 0; r < Config::roles; ++r) {
 #pragma unroll 1
                 for (int e = 0; e < Config::events; ++e) {
                     if (!made(r, e)) continue;
-                    const T* const from = storage() + row++ * Config::iterations;
                     T* const to = slots_ + (r * Config::events + e) * Config::iterations;
                     for (Word i = this_thread(); i < Config::iterations; i += threads) to[i] = from[i];
+                    from += row;
                 }
             }
         }
@@ -321,25 +330,24 @@ template <class Config> class Recorder<Config, true> {
     }
     static constexpr int register_count = registers ? most_events() * Config::iterations : Config::events;
 
-    // The slot of an iteration; limit is 0 where this thread or the window leaves it out.
-    __device__ __forceinline__ void window(Word iteration, Word& slot, Word& limit) const {
-        slot = iteration - Config::from;
-        limit = limit_;
-        if constexpr (Config::stride > 1) {
-            limit = slot % Config::stride == 0 ? limit : 0;
-            slot /= Config::stride;
-        }
+    // The slot of an iteration, beyond every buffer where the window leaves it out.
+    static __device__ __forceinline__ Word slot_of(Word iteration) {
+        const Word slot = iteration - Config::from;
+        if constexpr (Config::stride == 1) return slot;
+        return slot % Config::stride == 0 ? slot / Config::stride : ~0u;
     }
 
-    // Every store has a predicate of its own (key + event < key_limit says what slot < limit says): stores under one
-    // predicate become a branch, and behind a branch the compiler no longer knows that the warp is converged.
-    template <int Role, Long Events, int Event>
-    __device__ __forceinline__ void store_each(Word slot, Word key, Word key_limit) {
+    template <int Role, Long Events, int Event> __device__ __forceinline__ void store_each(Word slot) {
         if constexpr (Event < Config::events) {
-            if constexpr (made(Role, Event) && is_set(Events, Event))
-                store_one<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, key + Event, key_limit,
-                                                                              held_[Event]);
-            store_each<Role, Events, Event + 1>(slot, key, key_limit);
+            if constexpr (made(Role, Event) && is_set(Events, Event)) {
+                constexpr int offset = place<Role, Event>() * static_cast<int>(sizeof(T));
+                if constexpr (shared) {
+                    store_held<offset, Event % 32>(slot, held_[Event]);
+                } else {
+                    store_one<offset>(slot, limit_, held_[Event]);
+                }
+            }
+            store_each<Role, Events, Event + 1>(slot);
         }
     }
 
@@ -355,25 +363,36 @@ template <class Config> class Recorder<Config, true> {
         }
     }
 
-    // One clock read and one predicated store: no branch, so the warp stays together and the loop keeps its shape.
-    template <int Offset> __device__ __forceinline__ void read_and_store(Word slot, Word limit) {
-        const T t = read();
-        store_one<Offset>(slot, slot, limit, t);
+    // Each store has a predicate of its own, that is one for the whole loop: stores under one predicate become a branch,
+    // and behind a branch the compiler no longer knows that the warp is converged. What lies outside of the buffer goes
+    // to the spare slot of its row, so that nothing is compared on the way to the work.
+    template <int Offset, int Bit> __device__ __forceinline__ void store_held(Word slot, T t) {
+        const Word to = base_ + slot * static_cast<Word>(sizeof(T));
+        if constexpr (wide) {
+            asm volatile("{\n\t.reg .pred p;\n\t.reg .b32 b;\n\tand.b32 b, %0, %4;\n\tsetp.ne.u32 p, b, 0;\n\t"
+                         "@p st.shared.u64 [%1 + %2], %3;\n\t}"
+                         ::"r"(bits_), "r"(to), "n"(Offset), "l"(t), "n"(1u << Bit) : "memory");
+        } else {
+            asm volatile("{\n\t.reg .pred p;\n\t.reg .b32 b;\n\tand.b32 b, %0, %4;\n\tsetp.ne.u32 p, b, 0;\n\t"
+                         "@p st.shared.u32 [%1 + %2], %3;\n\t}"
+                         ::"r"(bits_), "r"(to), "n"(Offset), "r"(t), "n"(1u << Bit) : "memory");
+        }
     }
 
-    template <int Offset> __device__ __forceinline__ void store_one(Word slot, Word key, Word limit, T t) {
+    // A predicated store: no branch, so the warp stays together and the loop keeps its shape.
+    template <int Offset> __device__ __forceinline__ void store_one(Word slot, Word limit, T t) {
         if constexpr (shared && !wide) {
             asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.shared.u32 [%2 + %3], %4;\n\t}"
-                         ::"r"(key), "r"(limit), "r"(base_ + slot * 4), "n"(Offset), "r"(t) : "memory");
+                         ::"r"(slot), "r"(limit), "r"(base_ + slot * 4), "n"(Offset), "r"(t) : "memory");
         } else if constexpr (shared) {
             asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.shared.u64 [%2 + %3], %4;\n\t}"
-                         ::"r"(key), "r"(limit), "r"(base_ + slot * 8), "n"(Offset), "l"(t) : "memory");
+                         ::"r"(slot), "r"(limit), "r"(base_ + slot * 8), "n"(Offset), "l"(t) : "memory");
         } else if constexpr (!wide) {
             asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.global.u32 [%2 + %3], %4;\n\t}"
-                         ::"r"(key), "r"(limit), "l"(slots_ + slot), "n"(Offset), "r"(t) : "memory");
+                         ::"r"(slot), "r"(limit), "l"(slots_ + slot), "n"(Offset), "r"(t) : "memory");
         } else {
             asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %0, %1;\n\t@p st.global.u64 [%2 + %3], %4;\n\t}"
-                         ::"r"(key), "r"(limit), "l"(slots_ + slot), "n"(Offset), "l"(t) : "memory");
+                         ::"r"(slot), "r"(limit), "l"(slots_ + slot), "n"(Offset), "l"(t) : "memory");
         }
     }
 
@@ -381,6 +400,7 @@ template <class Config> class Recorder<Config, true> {
     T* slots_;
     bool recorded_;
     Word limit_ = 0;
+    Word bits_ = 0;
     Word base_ = 0;
     T held_[register_count];
 };

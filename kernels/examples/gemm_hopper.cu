@@ -144,21 +144,22 @@ extern "C" __global__ void __launch_bounds__(384, 1)
             unsigned stage = 0, phase = 1;
 #pragma unroll 1
             for (unsigned k = 0; k < trips; ++k) {
-                WSF_STAMP(0, 0, k);
+                WSF_HOLD(0, 0, k);
                 barrier_wait(empty + stage * 8, phase);
-                WSF_STAMP(0, 1, k);
+                WSF_HOLD(0, 1, k);
 #if SPIN
                 const long long start = clock64();
                 while (clock64() - start < SPIN) {
                 }
 #endif
-                WSF_STAMP(0, 2, k);
+                WSF_HOLD(0, 2, k);
                 const unsigned to = tiles + stage * STAGE_BYTES;
                 barrier_expect(full + stage * 8, STAGE_BYTES);
                 copy_tile(to, map_a, full + stage * 8, static_cast<int>(k * TILE_K), static_cast<int>(blockIdx.y * TILE));
                 copy_tile(to + OPERAND_BYTES, map_b, full + stage * 8, static_cast<int>(k * TILE_K),
                           static_cast<int>(blockIdx.x * TILE));
-                WSF_STAMP(0, 3, k);
+                WSF_HOLD(0, 3, k);
+                WSF_STORE(0, 0xf, k);
                 if (++stage == STAGES) {
                     stage = 0;
                     phase ^= 1;

@@ -1,0 +1,173 @@
+"""The little of the CUDA driver that the recorder needs: memory, modules, launches, tensor maps.
+
+Everything is imported when a device is opened, so that the package loads on a machine without GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from wsformat.errors import BadRequest, MissingDependency
+
+Array = np.ndarray[Any, Any]
+FUNCTION_FACTS = {
+    "registers": "CU_FUNC_ATTRIBUTE_NUM_REGS",
+    "local_bytes": "CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES",
+    "static_shared_bytes": "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES",
+}
+
+
+class Device:
+    """One GPU, its primary context and what was allocated on it; a context manager that frees all.
+
+    Args:
+        ordinal: number of the device.
+
+    Raises:
+        MissingDependency: cuda-python is not installed.
+        BadRequest: no driver, no GPU, or no such device.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        try:
+            from cuda.bindings import driver
+        except ImportError as error:
+            raise MissingDependency("recording needs cuda-python", "pip install 'wsformat[gpu]'") from error
+        self._api = driver
+        hint = "Record on a machine with an NVIDIA GPU and its driver; everything else works without."
+        try:
+            status, *_ = driver.cuInit(0)
+            count = self._ok(driver.cuDeviceGetCount()) if status == driver.CUresult.CUDA_SUCCESS else 0
+        except RuntimeError as error:  # cuda-python's word for: there is no driver library
+            raise BadRequest("no CUDA driver on this machine", hint) from error
+        if ordinal >= count:
+            raise BadRequest(f"no GPU {ordinal} on this machine" if count else "no GPU on this machine", hint)
+        self.handle = self._ok(driver.cuDeviceGet(ordinal))
+        self._allocations: list[int] = []
+        self._modules: list[Any] = []
+        self._ok(driver.cuCtxSetCurrent(self._ok(driver.cuDevicePrimaryCtxRetain(self.handle))))
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        for module in self._modules:
+            self._api.cuModuleUnload(module)
+        for pointer in self._allocations:
+            self._api.cuMemFree(pointer)
+        self._api.cuDevicePrimaryCtxRelease(self.handle)
+
+    def _ok(self, result: Any) -> Any:
+        status, *values = result
+        if status != self._api.CUresult.CUDA_SUCCESS:
+            _, text = self._api.cuGetErrorString(status)
+            raise BadRequest(f"CUDA: {text.decode() if text else status}")
+        return values[0] if values else None
+
+    @property
+    def name(self) -> str:
+        """As the driver prints it."""
+        return str(self._ok(self._api.cuDeviceGetName(128, self.handle)).split(b"\0")[0].decode())
+
+    def attribute(self, name: str) -> int:
+        """A device attribute, such as MULTIPROCESSOR_COUNT."""
+        which = getattr(self._api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self._ok(self._api.cuDeviceGetAttribute(which, self.handle)))
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability, such as (9, 0)."""
+        return self.attribute("COMPUTE_CAPABILITY_MAJOR"), self.attribute("COMPUTE_CAPABILITY_MINOR")
+
+    def allocate(self, size: int) -> int:
+        """Pointer to so many bytes, which this object frees."""
+        pointer = int(self._ok(self._api.cuMemAlloc(size)))
+        self._allocations.append(pointer)
+        return pointer
+
+    def upload(self, data: Array) -> int:
+        """Pointer to a copy of an array."""
+        held = np.ascontiguousarray(data)
+        pointer = self.allocate(held.nbytes)
+        self._ok(self._api.cuMemcpyHtoD(pointer, held.ctypes.data, held.nbytes))
+        return pointer
+
+    def download(self, pointer: int, into: Array) -> Array:
+        """Fill an array from the device, after everything before it."""
+        self._ok(self._api.cuMemcpyDtoH(into.ctypes.data, pointer, into.nbytes))
+        return into
+
+    def fill(self, pointer: int, byte: int, size: int) -> None:
+        """Set memory."""
+        self._ok(self._api.cuMemsetD8(pointer, byte, size))
+
+    def function(self, cubin: bytes, name: str, dynamic_shared: int = 0) -> Any:
+        """A kernel of a cubin, allowed to use so much dynamic shared memory."""
+        module = self._ok(self._api.cuModuleLoadData(cubin))
+        self._modules.append(module)
+        function = self._ok(self._api.cuModuleGetFunction(module, name.encode()))
+        if dynamic_shared > 48 * 1024:
+            which = self._api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._ok(self._api.cuFuncSetAttribute(function, which, dynamic_shared))
+        return function
+
+    def function_facts(self, function: Any) -> dict[str, int]:
+        """Registers a thread, local memory a thread (spills) and static shared memory a CTA."""
+        which = self._api.CUfunction_attribute
+        return {
+            name: int(self._ok(self._api.cuFuncGetAttribute(getattr(which, attribute), function)))
+            for name, attribute in FUNCTION_FACTS.items()
+        }
+
+    def launch(
+        self, function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, args: Sequence[Any]
+    ) -> None:
+        """Start a kernel on the default stream; ``args`` are ctypes values, structures by value."""
+        held = list(args)
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(value) for value in held])
+        self._ok(self._api.cuLaunchKernel(function, *grid, *block, shared, 0, ctypes.addressof(pointers), 0))
+
+    def milliseconds(self, start: Callable[[], None], launches: int) -> list[float]:
+        """Time of each launch between events of the device; ``start`` starts one."""
+        pair = [self._ok(self._api.cuEventCreate(0)) for _ in range(2)]
+        times = []
+        for _ in range(launches):
+            self._ok(self._api.cuEventRecord(pair[0], 0))
+            start()
+            self._ok(self._api.cuEventRecord(pair[1], 0))
+            self._ok(self._api.cuEventSynchronize(pair[1]))
+            times.append(float(self._ok(self._api.cuEventElapsedTime(*pair))))
+        for event in pair:
+            self._api.cuEventDestroy(event)
+        return times
+
+    def synchronize(self) -> None:
+        """Wait for everything on the device; a fault of a kernel shows here."""
+        self._ok(self._api.cuCtxSynchronize())
+
+    def tensor_map(self, pointer: int, rows: int, columns: int, box_rows: int, box_columns: int) -> Any:
+        """Tensor map of a row-major bf16 matrix, 128-byte swizzle, to pass by value; zeros beyond its edges."""
+        api = self._api
+        made = self._ok(
+            api.cuTensorMapEncodeTiled(
+                api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                2,
+                pointer,
+                [api.cuuint64_t(columns), api.cuuint64_t(rows)],
+                [api.cuuint64_t(columns * 2)],
+                [api.cuuint32_t(box_columns), api.cuuint32_t(box_rows)],
+                [api.cuuint32_t(1), api.cuuint32_t(1)],
+                api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+                api.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                api.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        )
+        value = (ctypes.c_uint64 * 16)()
+        ctypes.memmove(value, int(made.getPtr()), 128)
+        return value

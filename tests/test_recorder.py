@@ -1,0 +1,305 @@
+"""The recorder: passes from a role spec, the order of launches, and recordings of real launches decoded to bundles.
+
+The device is replaced by one in memory, except in tests that need a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wsformat import rolespec, samples
+from wsformat.errors import BadRequest, MalformedInput, MissingDependency
+from wsformat.kernels.decode import to_bundle
+from wsformat.kernels.driver import Device
+from wsformat.kernels.examples import gemm_hopper
+from wsformat.kernels.examples.record import names, record
+from wsformat.kernels.passes import StampPass, clean, standard
+from wsformat.kernels.recorder import Recorder, Request, StampArgs
+from wsformat.kernels.recording import CLEAN, Launched, Recording
+from wsformat.rolespec import Layout
+from wsformat.stamp_times import META
+from wsformat.validate import validate
+
+LAYOUT = Layout(3, 16, 64)
+EXAMPLES = Path(gemm_hopper.__file__).parent
+
+
+def spec() -> rolespec.RoleSpec:
+    return rolespec.parse(gemm_hopper.Variant().spec(), "gemm", LAYOUT)
+
+
+class Memory:
+    """A device whose memory is the host's."""
+
+    def __init__(self) -> None:
+        self.held: list[Any] = []
+
+    def allocate(self, size: int) -> int:
+        self.held.append((ctypes.c_char * size)())
+        return ctypes.addressof(self.held[-1])
+
+    def fill(self, pointer: int, byte: int, size: int) -> None:
+        ctypes.memset(pointer, byte, size)
+
+    def download(self, pointer: int, into: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        ctypes.memmove(into.ctypes.data, pointer, into.nbytes)
+        return into
+
+    def synchronize(self) -> None:
+        pass
+
+
+TICKS = {CLEAN: 500, 0: 550, 1: 505}
+"""What an iteration takes under each pass."""
+
+
+def kernel(request: Request, *, forget: int = -1) -> None:
+    """What a stamped kernel would write: each CTA its record, each stamp of the pass its slot."""
+    args = request.args
+    shape = (args.ctas, LAYOUT.roles, LAYOUT.events, LAYOUT.iterations)
+    slots = np.frombuffer((ctypes.c_uint32 * int(np.prod(shape))).from_address(args.slots), np.uint32).reshape(shape)
+    raw = (ctypes.c_char * (40 * args.ctas)).from_address(args.records)
+    records = np.frombuffer(raw, META)
+    for cta in range(args.ctas):
+        if cta == forget:
+            continue
+        start = 10**9 * (cta + 1)
+        life = 3000 + request.trips * TICKS[request.number]
+        records[cta] = (start, start, start + life, start + life, cta, 0)
+        for role, mask in request.stamp_pass.events.items():
+            for event in (e for e in range(LAYOUT.events) if mask >> e & 1):
+                trips = 1 if event >= 5 else request.trips
+                times = start + 100 + np.arange(trips) * TICKS[request.number] + 10 * event + role
+                slots[cta, role, event, :trips] = times + (request.trips * 500 if event >= 5 else 0)
+
+
+def recorded(**options: Any) -> Recording:
+    passes = standard(spec(), ["all", "waits"])
+    device: Any = Memory()
+    recorder = Recorder(device, gemm_hopper.Variant().spec(), LAYOUT, passes, ctas=2)
+    return recorder.record(kernel, [32, 64], **options)
+
+
+def test_passes_of_a_role_spec() -> None:
+    masks = {
+        p.name: dict(p.events) for p in standard(spec(), ["all", "waits", "work", "waits:producer", "work:consumer1"])
+    }
+    assert masks["all"] == {0: 0xF, 1: 0x7F, 2: 0x7F}
+    # The producer's work_end and the consumers' arrive are the signals that the waits need.
+    assert masks["waits"] == {0: 0b01011, 1: 0b10011, 2: 0b10011}
+    assert masks["work"] == {0: 0b1100, 1: 0b1101100, 2: 0b1101100}
+    assert masks["waits:producer"] == {0: 0b11, 1: 0b10000, 2: 0b10000}
+    assert masks["work:consumer1"] == {2: 0b1101100}
+    for name, says in (("some", "no pass 'some'"), ("waits:nobody", "no role 'nobody'")):
+        with pytest.raises(BadRequest, match=says):
+            standard(spec(), [name])
+
+
+def test_a_pass_as_macros() -> None:
+    assert StampPass("x", {1: 0x13, 0: 0xB, 2: 0}, {"WSF_SINK": 0}).defines() == {
+        "WSF_STAMPS": 1,
+        "WSF_EVENT_MASK": "(role==0?0xbull:role==1?0x13ull:0ull)",
+        "WSF_SINK": 0,
+    }
+    assert clean().defines() == {"WSF_STAMPS": 1, "WSF_EVENT_MASK": "(0ull)"}
+    assert ctypes.sizeof(StampArgs) == 32
+
+
+def test_every_build_runs_equally_often_in_an_order_that_changes() -> None:
+    found = recorded(repeats=5, keep=2)
+    ran = [(k.number, k.trips) for k in found.launches]
+    for number in (CLEAN, 0, 1):
+        for trips in (32, 64):
+            assert ran.count((number, trips)) == 5
+    rounds = [tuple(ran[n : n + 3]) for n in range(0, len(ran), 3)]
+    assert all(len({trips for _, trips in one}) == 1 for one in rounds)
+    assert len({tuple(number for number, _ in one) for one in rounds}) > 1
+    kept = [k for k in found.launches if k.slots is not None]
+    assert sorted(k.number for k in kept) == [0, 0, 1, 1]
+    assert {k.trips for k in kept} == {64}
+
+
+def test_slopes_and_perturbation_leave_the_fixed_cost_out() -> None:
+    found = recorded(repeats=3)
+    assert [found.slope(n) for n in (CLEAN, 0, 1)] == [500, 550, 505]
+    assert found.perturbation(0) == pytest.approx(0.10)
+    assert found.perturbation(1) == pytest.approx(0.01)
+    one = recorded(repeats=1)
+    one.launches = [k for k in one.launches if k.trips == 64]
+    assert np.isnan(one.slope(0))
+
+
+def test_a_cta_that_writes_no_record_is_named() -> None:
+    device: Any = Memory()
+    recorder = Recorder(device, {}, LAYOUT, [], ctas=3)
+    with pytest.raises(BadRequest, match="pass 'clean': CTA 1 of 3 wrote no record"):
+        recorder.record(lambda request: kernel(request, forget=1), [4], repeats=1)
+    with pytest.raises(BadRequest, match="nothing to record"):
+        Recorder(device, {}, LAYOUT, [], ctas=0)
+
+
+def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = recorded(repeats=2)
+    found.builds, found.calibration, found.facts = {"clean": {"registers": 90}}, {"stamp": 2.0}, {"device": "none"}
+    found.save(tmp_path / "x.npz")
+    again = Recording.load(tmp_path / "x.npz")
+    for name in ("spec", "layout", "passes", "builds", "calibration", "facts"):
+        assert getattr(again, name) == getattr(found, name), name
+    for mine, theirs in zip(again.launches, found.launches, strict=True):
+        assert (mine.number, mine.trips) == (theirs.number, theirs.trips)
+        assert np.array_equal(mine.records, theirs.records)
+        assert (mine.slots is None) == (theirs.slots is None)
+        assert mine.slots is None or np.array_equal(mine.slots, theirs.slots)
+    whole = (tmp_path / "x.npz").read_bytes()
+    for bad in (b"", whole[:200], b"no archive"):
+        (tmp_path / "bad.npz").write_bytes(bad)
+        with pytest.raises(MalformedInput, match=r"bad.npz: no recording"):
+            Recording.load(tmp_path / "bad.npz")
+    np.savez(tmp_path / "other.npz", prof=np.zeros(3))
+    with pytest.raises(MalformedInput, match=r"other.npz: no recording"):
+        Recording.load(tmp_path / "other.npz")
+
+
+def rows(bundle: Any, name: str) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = bundle.table(name).to_pylist()
+    return result
+
+
+def test_a_recording_becomes_a_bundle(tmp_path: Path) -> None:
+    found = recorded(repeats=3)
+    found.calibration = {"stamp": 2.0, "wait_floor": 42.0}
+    found.builds = {"clean": {"registers": 90}, "all": {"registers": 93, "warnings": [], "wgmma_serialised": False}}
+    found.grid = (2, 1, 1, 384, 1, 1)
+    bundle = to_bundle(found)
+    bundle.write(tmp_path / "x.wsformat")
+    report = validate(tmp_path / "x.wsformat")
+    assert [p for p in report.problems if p.level != "I"] == []
+    stamped, other = sorted(rows(bundle, "captures"), key=lambda c: c["kind"], reverse=True)
+    assert (stamped["kind"], other["kind"], stamped["stamp_sink"]) == ("stamped", "clean", "shared")
+    assert stamped["experiment"] == other["experiment"] != ""
+    assert stamped["completeness"] == "complete"
+    launches = rows(bundle, "launches")
+    assert {(k["kind"], k["pass"], k["trip_count"]) for k in launches} == {
+        (kind, number, trips) for kind, number in (("stamped", 0), ("stamped", 1), ("clean", -1)) for trips in (32, 64)
+    }
+    assert {(k["grid_x"], k["block_x"]) for k in launches} == {(2, 384)}
+    # Two CTAs, one kept launch of each pass.
+    assert bundle.table("events").num_rows == 2 * (64 * (4 + 5 + 5) + 2 * 2) + 2 * 64 * 9
+    assert {s["floor_ticks"] for s in rows(bundle, "span_types") if s["state"] == "stall"} == {42.0}
+    known = {a["name"]: (a["type"], a["value"]) for a in rows(bundle, "attributes")}
+    assert known["record.pass.0.name"] == ("text", "all")
+    assert known["record.pass.0.build.registers"] == ("int", "93")
+    assert known["record.pass.0.build.wgmma_serialised"] == ("bool", "false")
+    assert known["record.calibration.stamp_ticks"] == ("float", "2.0")
+    view = {
+        (r["pass"], r["ticks"], r["clean_ticks"])
+        for r in bundle.sql("SELECT * FROM perturbation WHERE preference = 1").to_pylist()
+    }
+    assert view == {(0, 550.0, 500.0), (1, 505.0, 500.0)}
+    assert to_bundle(found).table("captures").equals(bundle.table("captures"))
+
+
+def test_some_passes_of_a_recording() -> None:
+    found = recorded(repeats=2)
+    only = to_bundle(found, ["waits"])
+    assert {k["pass"] for k in rows(only, "launches")} == {0, -1}
+    assert {(a["name"], a["value"]) for a in rows(only, "attributes")} >= {("record.pass.0.name", "waits")}
+    with pytest.raises(BadRequest, match="no pass 'x'"):
+        to_bundle(found, ["x"])
+    found.passes = [{**found.passes[0], "WSF_STRIDE": 4}, found.passes[1]]
+    with pytest.raises(BadRequest, match="window"):
+        to_bundle(found)
+    found.launches = [Launched(k.number, k.trips, k.records) for k in found.launches]
+    with pytest.raises(BadRequest, match="kept its stamps"):
+        to_bundle(found, ["waits"])
+
+
+@pytest.mark.parametrize("name", ["gemm_hopper", "gemm_hopper_slow_producer", "gemm_hopper_two_stages"])
+def test_real_recordings(name: str, tmp_path: Path) -> None:
+    found = Recording.load(EXAMPLES / f"{name}.npz")
+    bundle = to_bundle(found)
+    bundle.write(tmp_path / "x.wsformat")
+    report = validate(tmp_path / "x.wsformat")
+    assert [p for p in report.problems if p.level != "I"] == []
+    assert {c["completeness"] for c in rows(bundle, "captures") if c["kind"] == "stamped"} == {"complete"}
+    assert {p["name"] for p in found.passes} == {"all", "waits", "work"}
+    for number in range(3):
+        assert abs(found.perturbation(number)) < 0.04
+    # The tensor cores need 512 ticks an iteration; the ring of four stages keeps them busy, the others do not.
+    bounds = {
+        "gemm_hopper": (511, 520),
+        "gemm_hopper_slow_producer": (1500, 2000),
+        "gemm_hopper_two_stages": (650, 760),
+    }
+    low, high = bounds[name]
+    assert low < found.slope(CLEAN) < high
+    for facts in found.builds.values():
+        assert facts["local_bytes"] == 0
+        assert facts["warnings"] == []
+        assert facts["relative_error"] < gemm_hopper.TOLERANCE
+    if name == "gemm_hopper_slow_producer":
+        share = {
+            r["role"]: r
+            for r in bundle.sql(
+                """SELECT role, stall_share, untracked_share FROM role_summary s
+                   JOIN launches k USING (capture_id, launch)
+                   WHERE k.pass = 0 AND s.lanes_recorded > 0"""
+            ).to_pylist()
+        }
+        assert share["consumer0"]["stall_share"] > 0.5
+        assert share["producer"]["untracked_share"] > 0.5
+
+
+def test_a_slow_producer_is_untracked_and_its_consumers_wait() -> None:
+    found = Recording.load(EXAMPLES / "gemm_hopper_slow_producer.npz")
+    (slots,) = [k.slots for k in found.launches if k.slots is not None and k.number == 0]
+    ticks = slots[0].astype(np.int64)
+    wait = np.median(ticks[:, 1] - ticks[:, 0], axis=1)
+    spin = np.median(ticks[0, 2] - ticks[0, 1])
+    assert 1500 <= spin < 1600
+    assert wait[0] < 200
+    assert min(wait[1], wait[2]) > 800
+
+
+def test_without_a_gpu_one_line_says_so() -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises((BadRequest, MissingDependency), match=r"CUDA driver|no GPU|cuda-python") as caught:
+        Device()
+    assert caught.value.hint
+    with pytest.raises(BadRequest, match="no example 'nope'"):
+        record("nope")
+    assert names() == ["gemm_hopper", "gemm_hopper_slow_producer", "gemm_hopper_two_stages"]
+
+
+def test_the_lag_of_empty_is_the_length_of_the_ring() -> None:
+    for stages in (2, 4):
+        lags = {e["barrier"]: e["iteration_lag"] for e in gemm_hopper.Variant(stages=stages).spec()["dependencies"]}
+        assert lags == {"full": 0, "empty": stages}
+    # The same slots as the kernel of the samples.
+    assert rolespec.load(samples.path("gemm_roles.json")).spans == spec().spans
+
+
+def test_bf16_is_rounded_to_nearest_even() -> None:
+    values = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-9, 3e38, 1e-40], np.float32)
+    assert gemm_hopper._bf16(values).tolist() == [0x3F80, 0x3F80, 0x3F82, 0xBF80, 0x7F62, 0x0001]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["gemm_hopper", "gemm_hopper_two_stages"])
+def test_recording_on_a_gpu(name: str, tmp_path: Path) -> None:
+    try:
+        with Device() as device:
+            if device.capability != (9, 0):
+                pytest.skip(f"{device.name} is no Hopper GPU")
+    except (BadRequest, MissingDependency) as error:
+        pytest.skip(str(error))
+    found = record(name, repeats=5, n=256)
+    assert found.launches[0].records.shape == (2,)
+    to_bundle(found).write(tmp_path / "x.wsformat")
+    assert [p for p in validate(tmp_path / "x.wsformat").problems if p.level != "I"] == []

@@ -1,0 +1,73 @@
+"""`wsformat record`: an example kernel, on the GPU of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wsformat.cli.scope import Force, Json
+
+Example = Annotated[
+    str, typer.Argument(metavar="EXAMPLE", help="gemm_hopper, or another of --list", show_default=False)
+]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default EXAMPLE.wsformat")
+]
+Passes = Annotated[
+    list[str] | None,
+    typer.Option("--pass", metavar="NAME", help="all, waits, work, waits:ROLE, work:ROLE; repeatable; the first three"),
+]
+Size = Annotated[str, typer.Option("--size", metavar="M,N,K", help="problem size")]
+Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="launches of each build, clean and stamped")]
+Raw = Annotated[
+    Path | None, typer.Option("--raw", metavar="FILE.npz", help="also keep what the device wrote, before decoding")
+]
+List = Annotated[bool, typer.Option("--list", help="list the examples")]
+
+
+def record(
+    example: Example = "",
+    output: Output = None,
+    passes: Passes = None,
+    size: Size = "128,128,4096",
+    repeats: Repeats = 20,
+    raw: Raw = None,
+    list_: List = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Record an example kernel on this machine's GPU: checked, then clean and stamped launches in turn."""
+    from wsformat.cli.output import print_json
+    from wsformat.errors import BadRequest
+    from wsformat.kernels.decode import to_bundle
+    from wsformat.kernels.examples.record import DEFAULT_PASSES, names
+    from wsformat.kernels.examples.record import record as run
+    from wsformat.writer import check_target
+
+    if list_:
+        print_json(names()) if json else print("\n".join(names()))
+        return
+    if not example:
+        raise BadRequest("no example named", f"Examples: {', '.join(names())}.")
+    try:
+        m, n, k = (int(part) for part in size.split(","))
+        if min(m, n, k, repeats) < 1:
+            raise ValueError
+    except ValueError as error:
+        raise BadRequest(f"--size {size} --repeats {repeats}: positive numbers are needed, M,N,K") from error
+    target = output or Path(f"{example}.wsformat")
+    if example in names():
+        check_target(target, force=force)
+    found = run(example, passes=passes or DEFAULT_PASSES, m=m, n=n, k=k, repeats=repeats)
+    if raw is not None:
+        found.save(raw)
+    made = to_bundle(found).write(target, force=force)
+    disturbed = {str(p["name"]): found.perturbation(number) for number, p in enumerate(found.passes)}
+    if json:
+        print_json({"path": str(target), "perturbation": disturbed, "launches": made.rows("launches")})
+        return
+    for name, share in disturbed.items():
+        print(f"pass {name}: main loop {100 * share:+.1f} % by slope")
+    print(target)
