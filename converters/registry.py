@@ -32,7 +32,7 @@ HEAD_BYTES = 65_536
 READERS: tuple[str, ...] = ("raw_stamps", "ncu", "chrome", "iket", "tag64")
 """Modules that have ``sniff`` and ``read``."""
 
-WRITERS: tuple[str, ...] = ("perfetto", "chrome")
+WRITERS: tuple[str, ...] = ("perfetto", "chrome", "skill_npz")
 """Modules that have ``write``."""
 
 
