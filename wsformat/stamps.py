@@ -84,11 +84,7 @@ def _stamp_set(spec: RoleSpec, surveys: Sequence[Survey | None]) -> str:
         for e in spec.events
         if any(s is not None and s.used[index[e["role"]], e["event_index"]] >= 0 for s in surveys)
     )
-    return (
-        hashlib.sha256(json.dumps(written, separators=(",", ":")).encode()).hexdigest()[:16]
-        if written
-        else ""
-    )
+    return hashlib.sha256(json.dumps(written, separators=(",", ":")).encode()).hexdigest()[:16] if written else ""
 
 
 def _launch_row(
