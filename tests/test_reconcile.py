@@ -142,6 +142,7 @@ def test_a_perfect_loop_is_not_blamed_for_what_its_stamps_cost(real: dict[str, R
     assert report.verdict.confidence >= 0.8
     assert not report.lessons("2026-11-30")
     assert outcome(report, "bottleneck has the least idle") == "ok"
+    assert outcome(report, "methods agree") == "ok"
     tensor = next(m for m in report.magnitudes if m.resource == "tensor" and not m.role)
     assert tensor.unexplained == pytest.approx(0, abs=0.002)
     assert adds_up(report)
@@ -152,6 +153,26 @@ def test_stamps_that_disturb_less_give_the_same_verdict(real: dict[str, Report])
     assert report.verdict.verdict == AGREE
     assert "looks 93 %" in report.verdict.text
     assert report.measured.perturbation == pytest.approx(0.0726, abs=0.001)
+    assert adds_up(report)
+
+
+def test_launches_with_other_stamps_are_noticed() -> None:
+    """The timeline of one recorder beside lifetimes of another: the clean slope still holds, and the report says so."""
+    trips = {2048: 32, 4096: 64}
+    bundle = import_files(
+        [FOLDER / "balanced_r0.i32"],
+        {
+            "spec": FOLDER / "gemm_roles.json", "meta": [FOLDER / "balanced_r0.meta"], "trip_count": 64,
+            "clean": [(FOLDER / f"one_{k}_clean.metas", n) for k, n in trips.items()],
+            "lifetimes": [(FOLDER / f"one_{k}_branchfree.metas", n) for k, n in trips.items()],
+        },
+    )  # fmt: skip
+    report = reconcile(with_budget(bundle, budgets.load("hopper_gemm")))
+    assert outcome(report, "methods agree") == "warn"
+    assert report.verdict.verdict == AGREE
+    assert "looks 66 %" in report.verdict.text
+    assert report.residual
+    assert report.residual.clean_gap == pytest.approx(0, abs=1)
     assert adds_up(report)
 
 

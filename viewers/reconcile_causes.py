@@ -52,8 +52,9 @@ def causes(plan: Plan, measured: Measured, residual: Residual | None) -> list[Ca
     """What makes up the gap, largest first; patterns of several terms (ring, turns) before single terms."""
     if residual is None:
         return []
-    clean_gap = residual.gap - sum(t.cycles for t in residual.of("probe"))
-    patterns = [c for c in (_ring(plan, measured, clean_gap), _turns(plan, measured, residual)) if c is not None]
+    patterns = [
+        c for c in (_ring(plan, measured, residual.clean_gap), _turns(plan, measured, residual)) if c is not None
+    ]
     single = [
         cause for cause in (_single(plan, measured, residual, term) for term in residual.terms) if cause is not None
     ]
@@ -137,12 +138,11 @@ def _turns(plan: Plan, measured: Measured, residual: Residual) -> Cause | None:
         together = measured.overlap.get((one, two), measured.overlap.get((two, one)))
         if symmetric or together is None or together > APART:
             continue
-        gap = residual.gap - sum(t.cycles for t in residual.of("probe"))
         roles = " and ".join(sorted((one, two)))
         return Cause(
             "serialised_roles",
             roles,
-            gap,
+            residual.clean_gap,
             f"{roles} wait for one another at {row['barrier'] or row['span']} and work together for "
             f"{together * 100:.1f} % of the time that either works",
             f"the edge {row['barrier'] or row['span']} that makes {roles} take turns: their times add up",
@@ -153,7 +153,7 @@ def _turns(plan: Plan, measured: Measured, residual: Residual) -> Cause | None:
 
 
 def _single(plan: Plan, measured: Measured, residual: Residual, term: Term) -> Cause | None:
-    if term.cycles <= 0 or term.kind in ("probe", "rest"):
+    if term.cycles <= 0 or term.kind in ("probe", "launch", "rest"):
         return None
     role, cycles = term.role, term.cycles
     if term.kind == "latency":

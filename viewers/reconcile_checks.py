@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsformat.viewers.reconcile_data import Measured
+from wsformat.viewers.reconcile_data import ALIKE, Measured
 from wsformat.viewers.reconcile_plan import Plan
 
 STABLE = 0.01
@@ -49,8 +49,11 @@ class Check:
 
 def soundness(plan: Plan, measured: Measured) -> list[Check]:
     """Step 1: completeness, repeats, perturbation, steady window, clock, and whether roles and waits can be judged."""
-    found = [_complete(measured), *_repeats(measured), _perturbed(measured), _steady(measured), _roles(plan, measured)]
-    return [check for check in [*found, _judged(measured)] if check is not None]
+    if measured.launch < 0:
+        text = "no timeline: only counters can be compared"
+        return [_complete(measured), Check("timeline", "unknown", text)]
+    found = [_complete(measured), *_repeats(measured), _perturbed(measured), _steady(measured), _alike(measured)]
+    return [check for check in [*found, _roles(plan, measured), _judged(measured)] if check is not None]
 
 
 def _complete(measured: Measured) -> Check:
@@ -116,8 +119,6 @@ def _perturbed(measured: Measured) -> Check:
 
 
 def _steady(measured: Measured) -> Check | None:
-    if measured.launch < 0:
-        return Check("timeline", "unknown", "no timeline: only counters can be compared")
     if measured.scale <= 0:
         text = f"the stamps are in {measured.unit or 'no known unit'}: cycles an iteration need the SM clock"
         return Check("steady window", "unknown", f'{text} ("clock_mhz" in the budget)')
@@ -130,9 +131,26 @@ def _steady(measured: Measured) -> Check | None:
     return Check("steady window", "ok", text, longest, None, "cycle", measured.loop[next(iter(measured.loop))].evidence)
 
 
+def _alike(measured: Measured) -> Check | None:
+    """Start to start is a telescoping sum: it and the slope of launches like this one are the same but for the ends."""
+    loop, slope = measured.timeline, measured.stamped
+    if loop is None or slope is None:
+        return None
+    differ = loop.cycles / slope.cycles - 1
+    text = (
+        f"start to start {loop.cycles:,.1f}, slope of the stamped launches {slope.cycles:,.1f} ({differ * 100:+.1f} %)"
+    )
+    if abs(differ) > ALIKE:
+        text += ": they are not like this launch (other stamps? another kernel?), so their perturbation is not its own"
+    at = dict(slope.evidence)
+    return Check(
+        "methods agree", "ok" if abs(differ) <= ALIKE else "warn", text, loop.cycles, slope.cycles, "cycle", at
+    )
+
+
 def _roles(plan: Plan, measured: Measured) -> Check | None:
     wanted = {role for _, role in plan.parts}
-    if measured.launch < 0 or not wanted:
+    if not wanted:
         return None
     absent = sorted(wanted - set(measured.roles))
     if not absent:

@@ -11,6 +11,8 @@ from wsformat.errors import BadRequest
 from wsformat.metrics import Resolved, counters
 from wsformat.viewers.reconcile_plan import Ask, Plan, asker
 
+ALIKE = 0.03
+"""Difference of start to start from the slope of like launches, beyond which they are not alike."""
 COUNTED = {"tensor": "tensor_busy", "mufu": "xu_busy", "exp": "xu_busy", "fma": "fma_busy", "issue": "issue_active"}
 COUNTED |= {"dram": "dram_busy", "l2": "l2_busy"}
 """Quantity of ``schema/ncu_metrics.json`` that says how busy a resource was. (Not smem: its counters see what loads and
@@ -76,6 +78,14 @@ class Measured:
         """Start to start of the roles that drive the bottleneck, else of any: one loop, but for the ends."""
         own = [speed for role, speed in self.loop.items() if role in self.pacing] or list(self.loop.values())
         return max(own, key=lambda speed: speed.cycles, default=None)
+
+    @property
+    def with_stamps(self) -> Speed | None:
+        """The loop with its stamps: their slope, or this launch's own loop when the stamped launches are not like it."""
+        own, slope = self.timeline, self.stamped
+        if own and slope and abs(own.cycles / slope.cycles - 1) > ALIKE:
+            return own
+        return slope or own
 
     @property
     def best(self) -> Speed | None:

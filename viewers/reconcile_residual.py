@@ -7,9 +7,11 @@ the iterations in it are the loop's cycles an iteration, start to start. So
                            + dependency latency + waits + untracked time
 
 and each term has its place on the path. What the stamps cost is in these terms too. Where clean launches say how much
-that is (slope with slope), it becomes a term of its own and is taken off where stamps can lie: first untracked time,
-then waits that were satisfied, then work, then latency. Where it is not enough, or the stamps made the kernel faster,
-`rest` closes the sum. Fill and drain are no part of a steady window; they are told apart as fixed cost of the CTA.
+that is, two terms take it out: `probe`, the slope with stamps minus the slope without, and `launch`, this launch's loop
+minus the slope of the stamped launches (small, when they are alike). Together they are taken off where stamps can lie:
+first untracked time, then waits that were satisfied, then work, then latency; what is left adds up to the clean gap.
+Where it is not enough, or the stamps made the kernel faster, `rest` closes the sum. Fill and drain are no part
+of a steady window; they are told apart as fixed cost of the CTA.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ class Term:
     """One term of the gap.
 
     Attributes:
-        kind: probe, work (of roles that drive the bottleneck, over the budget), other_work, latency, wait, untracked
-            or rest.
+        kind: probe, launch, work (of roles that drive the bottleneck, over the budget), other_work, latency, wait,
+            untracked or rest.
         cycles: an iteration; what the stamps cost taken off.
         raw: as on the path, before that.
         role, barrier, producer, mechanism, verdict, resource: of the part of the path; '' not applicable.
@@ -84,6 +86,11 @@ class Residual:
         """Measured minus predicted."""
         return self.measured - self.predicted
 
+    @property
+    def clean_gap(self) -> float:
+        """The gap without what the stamps cost, as far as that is known."""
+        return self.gap - sum(term.cycles for term in self.of("probe", "launch"))
+
     def of(self, *kinds: str) -> list[Term]:
         """Terms of these kinds."""
         return [term for term in self.terms if term.kind in kinds]
@@ -114,10 +121,9 @@ def residual(bundle: Bundle, connection: Any, ask: Ask, plan: Plan, measured: Me
     per_unit = (end - begin) * measured.scale / units
     terms = [_term(name, cycles, measured) for name, cycles in parts.items()]
     _over_budget(terms, plan)
-    probe = _probe(measured)
-    if probe is not None:
-        _take_off(terms, max(0.0, probe))
-        terms.append(Term("probe", probe, probe, text="what the stamps cost, slope with slope"))
+    stamps = _stamps(measured, per_unit)
+    _take_off(terms, max(0.0, sum(term.cycles for term in stamps)))
+    terms += stamps
     rest = per_unit - plan.cycles - sum(term.cycles for term in terms)
     terms.append(Term("rest", rest, rest, text="what no term explains"))
     terms.sort(key=lambda term: (term.kind == "rest", -abs(term.cycles)))
@@ -227,11 +233,18 @@ def _over_budget(terms: list[Term], plan: Plan) -> None:
         term.text += ", over its budget" if term.cycles > 0 else ", the rest of its budget hides behind the path"
 
 
-def _probe(measured: Measured) -> float | None:
-    """Cycles an iteration that the stamps cost, by like methods; None unknown."""
-    if measured.clean and measured.stamped:
-        return measured.stamped.cycles - measured.clean.cycles
-    return None
+def _stamps(measured: Measured, timeline: float) -> list[Term]:
+    """What lies between this timeline and the clean loop; nothing when there is no clean slope."""
+    if measured.clean is None:
+        return []
+    if measured.stamped is None:
+        cost = timeline - measured.clean.cycles
+        return [Term("probe", cost, cost, text="what the stamps cost: start to start against slope, unlike methods")]
+    cost, other = measured.stamped.cycles - measured.clean.cycles, timeline - measured.stamped.cycles
+    return [
+        Term("probe", cost, cost, text="what the stamps cost, slope with slope"),
+        Term("launch", other, other, text="this launch against the slope of the stamped launches"),
+    ]
 
 
 def _take_off(terms: list[Term], cost: float) -> None:

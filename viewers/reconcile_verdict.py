@@ -114,7 +114,7 @@ def _agrees(
 ) -> Verdict:
     cause = None
     text = f"{speed} The model explains the loop."
-    clean, stamped = measured.clean, measured.stamped
+    clean, stamped = measured.clean, measured.with_stamps
     if clean and stamped and abs(stamped.cycles / clean.cycles - 1) >= 0.01:
         seen = plan.cycles / stamped.cycles
         text += (
@@ -212,8 +212,11 @@ def _doubts(
     if residual is None:
         confidence -= 0.2
     elif found and residual.gap > 0:
-        gap = residual.gap - sum(t.cycles for t in residual.of("probe"))
+        gap, stamps = residual.clean_gap, residual.gap - residual.clean_gap
         if gap > 0 and found[0].cycles < 0.5 * gap:
             confidence -= 0.2
             doubts.append(f"the main cause is {found[0].cycles:,.0f} of {gap:,.0f} cycles")
+        if gap > TOLERANCE * residual.predicted and stamps > gap:
+            confidence -= 0.2
+            doubts.append(f"the stamps cost {stamps:,.0f} cycles, the gap is {gap:,.0f}: where it lies is uncertain")
     return tuple(doubts), max(0.1, round(confidence, 2))
