@@ -36,6 +36,7 @@ LOSSES = (
     "Names of events, iteration lags, barriers' kinds, resources and loops have no place in the spec.",
     "Payloads, tiles, edges, metrics, predictions, rules and findings are left out.",
 )
+CARRIES = {"out": ("lanes", "roles", "event_types", "span_types", "dependencies", "events", "spans")}
 BITS = 32
 
 

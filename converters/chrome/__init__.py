@@ -45,6 +45,16 @@ LOSSES = (
     "In, Proton: rows 'line N' of a warp are merged; the assumed 1 GHz is undone, times are cycles of each CTA's SM.",
     "In, Kineto: kernels are launches as well as spans on their stream.",
 )
+CARRIES = {
+    "in": (
+        "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
+        "dependencies", "events", "spans", "edges", "findings", "attributes",
+    ),
+    "out": (
+        "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
+        "dependencies", "events", "spans",
+    ),
+}  # fmt: skip
 DIALECTS = ("generic", "proton", "kineto")
 
 

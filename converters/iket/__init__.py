@@ -25,6 +25,12 @@ LOSSES = (
     "Iterations are ordinals of a name in its warp.",
     "Colours and the ids of ranges and of internal events are not kept; events between a range's ends are stamps.",
 )
+CARRIES = {
+    "in": (
+        "captures", "launches", "lanes", "clocks", "roles", "event_types", "span_types", "dependencies", "events",
+        "spans", "findings", "attributes",
+    ),
+}  # fmt: skip
 MARK = re.compile(
     rb'"(stringTable|locationTable|graphLaunches|warpLifetimes|warpLocIdxs|rangeNameIdx|markerNameIdx)"\s*:'
 )

@@ -39,6 +39,8 @@ LOSSES = (
     "Program output between the tables is kept as messages, up to 2,000 lines a file.",
 )
 
+CARRIES = {"in": ("captures", "launches", "metrics", "rules", "findings", "attributes")}
+
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether it is ncu's output or report, or one of its look-alikes, which ``read`` refuses with the reason."""

@@ -27,6 +27,13 @@ LOSSES = (
     "Predictions, metrics, rules and findings have no place in a trace.",
 )
 
+CARRIES = {
+    "out": (
+        "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
+        "dependencies", "events", "spans",
+    ),
+}  # fmt: skip
+
 
 def write(bundle: Bundle, path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Write a bundle's spans, stamps, edges and states as a Perfetto trace, atomically.

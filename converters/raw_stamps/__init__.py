@@ -28,6 +28,13 @@ LOSSES = (
     "Stamps beyond the last slot are lost; a lane that may have lost some is marked truncated or unknown.",
 )
 
+CARRIES = {
+    "in": (
+        "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
+        "dependencies", "events", "findings", "attributes",
+    ),
+}  # fmt: skip
+
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the content is one of the containers; a raw buffer is also told by its name."""

@@ -41,6 +41,13 @@ LOSSES = (
     "Iterations are ordinals of a name in its lane.",
 )
 
+CARRIES = {
+    "in": (
+        "captures", "launches", "lanes", "clocks", "roles", "event_types", "span_types", "dependencies", "events",
+        "spans", "findings", "attributes",
+    ),
+}  # fmt: skip
+
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether slot 0 holds a number of blocks and of groups, and the slots after it hold tags of those lanes."""
