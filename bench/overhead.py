@@ -1,7 +1,7 @@
 """What stamps do to a kernel's main loop: measures it on a GPU, and makes the tables of docs/overhead.md.
 
     python bench/overhead.py measure FOLDER   on a machine with a Hopper GPU: FOLDER/overhead.json and recordings
-    python bench/overhead.py table            docs/overhead.md from bench/overhead.json
+    python bench/overhead.py table            docs/overhead.md from the results beside this script
 
 By slope: lifetime at K=4096 minus lifetime at K=2048 over the 32 iterations between them, medians of interleaved
 launches, so that the fixed cost of a CTA does not count.
@@ -14,15 +14,21 @@ import re
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import numpy as np
+
 from wsformat import rolespec
-from wsformat.kernels.examples.gemm_hopper import VARIANTS
+from wsformat.kernels.examples.gemm_hopper import TENSOR_TICKS, VARIANTS
 from wsformat.kernels.passes import StampPass, standard
 from wsformat.kernels.recording import CLEAN
 from wsformat.rolespec import Layout
 
 HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "overhead.md"
+TEXT = (HERE / "overhead.template.md").read_text()
+RESULTS = ("overhead.json", "overhead_again.json")
 LAYOUT = Layout(3, 16, 64)
 TRIPS = (32, 64)
 USUAL_GLOBAL = {"WSF_SINK": 0, "WSF_BRANCH": 1}
@@ -125,6 +131,112 @@ def whole(device: Any) -> dict[str, Any]:
     return {"shape": list(WHOLE), "milliseconds": times}
 
 
+def slope(lifetimes: dict[str, list[float]]) -> float:
+    """Ticks an iteration: difference of the medians over difference of the trip counts."""
+    low, high = (median(lifetimes[str(n)]) for n in TRIPS)
+    return (high - low) / (TRIPS[1] - TRIPS[0])
+
+
+def interval(stamped: dict[str, list[float]], bare: dict[str, list[float]]) -> float:
+    """Half width of the 95 % interval of the inflation, from resampled launches (the runs' own spread comes on top)."""
+    random = np.random.default_rng(1)
+
+    def slopes(lifetimes: dict[str, list[float]]) -> Any:
+        drawn = []
+        for n in TRIPS:
+            values = np.array(lifetimes[str(n)])
+            drawn.append(np.median(random.choice(values, (2000, len(values))), axis=1))
+        return (drawn[1] - drawn[0]) / (TRIPS[1] - TRIPS[0])
+
+    low, high = np.percentile(slopes(stamped) / slopes(bare) - 1, [2.5, 97.5])
+    return float(high - low) / 2
+
+
+def table() -> str:
+    """docs/overhead.md."""
+    runs = [json.loads((HERE / name).read_text()) for name in RESULTS]
+    return TEXT.format(
+        device=runs[0]["device"],
+        runs=len(runs),
+        launches=len(next(iter(runs[0]["shapes"].values()))["lifetimes"]["clean"]["64"]),
+        clean=clean_table(runs),
+        methods=method_table(runs),
+        passes=pass_table(runs),
+        costs=cost_table(runs[0]),
+        whole=whole_table(runs),
+        worst=100 * worst(runs, "all | held, shared"),
+    )
+
+
+def inflation(run: dict[str, Any], shape: str, name: str) -> float:
+    """Slope of a build over the clean slope, minus 1."""
+    lifetimes = run["shapes"][shape]["lifetimes"]
+    return slope(lifetimes[name]) / slope(lifetimes["clean"]) - 1
+
+
+def worst(runs: list[dict[str, Any]], name: str) -> float:
+    """Largest inflation of a build in any shape and run."""
+    return max(inflation(run, shape, name) for run in runs for shape in SHAPES)
+
+
+def _grid(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(runs: list[dict[str, Any]], shape: str, name: str) -> str:
+    values = " / ".join(f"{100 * inflation(run, shape, name):+.1f}" for run in runs)
+    wide = max(
+        interval(run["shapes"][shape]["lifetimes"][name], run["shapes"][shape]["lifetimes"]["clean"]) for run in runs
+    )
+    return f"{values} (± {100 * wide:.1f})"
+
+
+def clean_table(runs: list[dict[str, Any]]) -> str:
+    """Ticks an iteration without stamps."""
+    rows = []
+    for shape in SHAPES:
+        ticks = [slope(run["shapes"][shape]["lifetimes"]["clean"]) for run in runs]
+        budget = " / ".join(f"{100 * TENSOR_TICKS / t:.1f} %" for t in ticks)
+        rows.append([shape, " / ".join(f"{t:.1f}" for t in ticks), budget])
+    return _grid(["shape", "cycles an iteration, clean", "tensor budget reached"], rows)
+
+
+def method_table(runs: list[dict[str, Any]]) -> str:
+    """Inflation with all stamps, by method."""
+    rows = [[method, *(_cell(runs, shape, f"all | {method}") for shape in SHAPES)] for method in METHODS]
+    return _grid(["all stamps: method", *SHAPES], rows)
+
+
+def pass_table(runs: list[dict[str, Any]]) -> str:
+    """Inflation of held stamps in shared memory, by pass."""
+    names = [name for name in next(iter(runs[0]["shapes"].values()))["lifetimes"] if name.endswith("| held, shared")]
+    rows = [[name.split(" | ")[0], *(_cell(runs, shape, name) for shape in SHAPES)] for name in names]
+    return _grid(["held, shared: pass", *SHAPES], rows)
+
+
+def cost_table(run: dict[str, Any]) -> str:
+    """What a stamp and the pair around a satisfied wait cost by themselves."""
+    rows = [[m, f"{c['stamp']:.0f}", f"{c['wait_floor']:.0f}"] for m, c in run["calibration"].items()]
+    return _grid(["method", "between two stamps", "around a satisfied mbarrier wait"], rows)
+
+
+def whole_table(runs: list[dict[str, Any]]) -> str:
+    """Milliseconds of a large problem."""
+    rows = []
+    for name in runs[0]["whole"]["milliseconds"]:
+        ms = [median(run["whole"]["milliseconds"][name]) for run in runs]
+        first = [median(run["whole"]["milliseconds"]["no stamp lines"]) for run in runs]
+        share = " / ".join(f"{100 * (m / f - 1):+.1f} %" for m, f in zip(ms, first, strict=True))
+        rows.append([name.replace(" | ", ": "), " / ".join(f"{m:.3f}" for m in ms), share])
+    m, n, k = runs[0]["whole"]["shape"]
+    return _grid([f"{m} x {n} x {k}, 4,096 CTAs", "ms", "over no stamp lines"], rows)
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "measure":
+    if sys.argv[1:2] == ["measure"] and len(sys.argv) == 3:
         measure(Path(sys.argv[2]))
+    elif sys.argv[1:] == ["table"]:
+        PAGE.write_text(table())
+    else:
+        sys.exit(__doc__)
