@@ -157,6 +157,27 @@ def measure_real() -> list[dict[str, Any]]:
     return rows
 
 
+def step_ncu(size: str) -> dict[str, Any]:
+    """A large CSV of Nsight Compute; the ratio is the one to read."""
+    import ncu
+
+    with tempfile.TemporaryDirectory() as name:
+        (_, base, _, count), (_, ours, rows, _) = ncu.measure(Path(name), int(size))
+    return {
+        "seconds": ours,
+        "gib": peak_gib(),
+        "rows": rows,
+        "megabytes": count / 1e6,
+        "times pyarrow.csv": ours / base,
+    }
+
+
+def measure_ncu(size: int) -> list[dict[str, Any]]:
+    found = in_a_process("ncu", str(size))
+    what = f"import ncu raw page of {found['megabytes']:.0f} MB: {found['times pyarrow.csv']:.1f} times pyarrow.csv"
+    return [row(what, found)]
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -173,15 +194,16 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    steps = {"import": step_import, "view": step_view, "numpy": step_numpy, "json": step_json}
+    steps = {"import": step_import, "view": step_view, "numpy": step_numpy, "json": step_json, "ncu": step_ncu}
     if sys.argv[1:2] == ["--step"]:
         print(json.dumps(steps[sys.argv[2]](*sys.argv[3:])))
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stamps", type=float, default=20e6, help="size of the synthetic capture")
+    parser.add_argument("--csv-bytes", type=float, default=100e6, help="size of the Nsight Compute file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args()
-    rows = measure(int(chosen.stamps)) + measure_real()
+    rows = measure(int(chosen.stamps)) + measure_real() + measure_ncu(int(chosen.csv_bytes))
     if chosen.json:
         print(json.dumps(rows, indent=1))
     else:
