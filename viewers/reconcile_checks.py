@@ -50,8 +50,9 @@ class Check:
 def soundness(plan: Plan, measured: Measured) -> list[Check]:
     """Step 1: completeness, repeats, perturbation, steady window, clock, and whether roles and waits can be judged."""
     if measured.launch < 0:
-        text = "no timeline: only counters can be compared"
-        return [_complete(measured), Check("timeline", "unknown", text)]
+        text = "no timeline: no role can be judged, and a gap has no place"
+        repeats = [check for check in _repeats(measured) if check.evidence]
+        return [_complete(measured), *repeats, Check("timeline", "unknown", text)]
     found = [_complete(measured), *_repeats(measured), _perturbed(measured), _steady(measured), _alike(measured)]
     return [check for check in [*found, _roles(plan, measured), _judged(measured)] if check is not None]
 

@@ -81,7 +81,7 @@ class Measured:
 
     @property
     def with_stamps(self) -> Speed | None:
-        """The loop with its stamps: their slope, or this launch's own loop when the stamped launches are not like it."""
+        """The loop with stamps: their slope, or this launch's own loop when the stamped launches are not like it."""
         own, slope = self.timeline, self.stamped
         if own and slope and abs(own.cycles / slope.cycles - 1) > ALIKE:
             return own
@@ -94,7 +94,8 @@ class Measured:
 
 
 def capture_of(ask: Ask, plan: Plan, chosen: str = "") -> dict[str, Any]:
-    """The measured capture of the prediction's experiment; of several kinds the one with a timeline.
+    """The measured capture of the prediction's experiment; of several kinds the one with a timeline, else
+    counters, else lifetimes of whole launches.
 
     Raises:
         BadRequest: none, or several and none chosen.
@@ -104,8 +105,9 @@ def capture_of(ask: Ask, plan: Plan, chosen: str = "") -> dict[str, Any]:
         """SELECT c.*, EXISTS (SELECT 1 FROM events e WHERE e.capture_id = c.capture_id)
                     OR EXISTS (SELECT 1 FROM spans s WHERE s.capture_id = c.capture_id) AS has_timeline,
                   EXISTS (SELECT 1 FROM metrics m WHERE m.capture_id = c.capture_id
-                    AND m.tool <> 'benchmark') AS has_counters
-           FROM captures c WHERE c.kind NOT IN ('predicted', 'clean')
+                    AND m.tool <> 'benchmark') AS has_counters,
+                  EXISTS (SELECT 1 FROM slope s WHERE s.capture_id = c.capture_id) AS has_lifetimes
+           FROM captures c WHERE c.kind <> 'predicted'
              AND (c.capture_id = ? OR (c.experiment = ? AND ? <> '')) ORDER BY c.capture_id""",
         [plan.capture_id, experiment, experiment],
     )
@@ -113,6 +115,7 @@ def capture_of(ask: Ask, plan: Plan, chosen: str = "") -> dict[str, Any]:
         found = [r for r in rows if r["label"] == chosen] or [r for r in rows if r["capture_id"].startswith(chosen)]
     else:
         found = [r for r in rows if r["has_timeline"]] or [r for r in rows if r["has_counters"]]
+        found = found or [r for r in rows if r["has_lifetimes"]]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -140,7 +143,7 @@ def measured_of(bundle: Bundle, connection: Any, plan: Plan, chosen: str = "") -
     unit = units[0] if len(units) == 1 else "/".join(sorted(units))
     scale = 1.0 if unit == "cycle" else plan.clock_mhz / 1000 if unit == "ns" else 0.0
     launch, cta = _place(ask, here)
-    slopes = _slopes(ask, capture, launch) if launch >= 0 else {}
+    slopes = _slopes(ask, capture, launch)
     perturbed = _perturbation(ask, here, launch)
     return Measured(
         capture=capture,
@@ -186,8 +189,6 @@ def _place(ask: Ask, here: str) -> tuple[int, int]:
 def _slopes(ask: Ask, capture: Mapping[str, Any], launch: int) -> dict[str, Speed]:
     """Slope of the stamped launches like this one, and of the clean launches of the experiment on the same grid."""
     own = ask("SELECT * FROM launches WHERE capture_id = ? AND launch = ?", [capture["capture_id"], launch])
-    if not own:
-        return {}
     rows = ask(
         """SELECT s.* FROM slope s JOIN captures c ON c.capture_id = s.capture_id
            WHERE s.unit = 'cycle' AND c.device = ? AND s.slope_ticks IS NOT NULL
@@ -205,7 +206,9 @@ def _slopes(ask: Ask, capture: Mapping[str, Any], launch: int) -> dict[str, Spee
         kind = "clean" if row["kind"] == "clean" else "stamped"
         if grid and row["grid_ctas"] not in grid:
             continue
-        if kind == "stamped" and (row["capture_id"] != capture["capture_id"] or row["pass"] != own[0]["pass"]):
+        if kind == "stamped" and (
+            row["capture_id"] != capture["capture_id"] or (own and row["pass"] != own[0]["pass"])
+        ):
             continue
         named = ("capture_id", "kind", "pass", "slots", "grid_ctas", "trips_low", "trips_high")
         where = {n: row[n] for n in named}
