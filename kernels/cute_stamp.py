@@ -1,0 +1,266 @@
+"""Time stamps inside a kernel of the CuTe DSL, in the slot layout of wsformat: the twin of ``wsformat_stamp.cuh``.
+
+    @cute.kernel
+    def kernel(..., slots: cute.Pointer | None, records: cute.Pointer | None, settings: cutlass.Constexpr):
+        stamps = Stamps(settings, slots, records)
+        stamps.begin()                               # all threads of the CTA
+        stamps.writer(thread % 128 == 0)             # the one thread of each role that writes
+        for k in range(trips):
+            stamps.stamp(0, 2, k)                    # role, event: Python integers. Iteration: a value of the kernel
+            before = stamps.read()                   # or read now and store while the warp waits anyway
+            ...
+            stamps.store(0, {3: before}, k)
+        stamps.end()                                 # all threads of the CTA
+
+With ``None`` for settings or slots nothing is left of these lines: the kernel compiles to the machine code of a source
+without them, without the parameters too. The class lives while the kernel is traced, so a stamp that a pass does not
+make costs nothing either.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wsformat.errors import BadRequest, MissingDependency
+from wsformat.kernels.passes import StampPass
+from wsformat.rolespec import Layout
+
+try:
+    import cutlass
+    from cutlass import cute
+    from cutlass._mlir.dialects import llvm
+    from cutlass.cutlass_dsl import T, dsl_user_op
+except ImportError as error:
+    raise MissingDependency("stamps in the CuTe DSL need nvidia-cutlass-dsl", "pip install 'wsformat[gpu]'") from error
+
+WORD = 4
+RECORD_BYTES = 40
+CLOCK = "mov.u32 $0, %clock;"
+CLOCK64 = "mov.u64 $0, %clock64;"
+GLOBALTIMER = "mov.u64 $0, %globaltimer;"
+SMID = "mov.u32 $0, %smid;"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a build records; known when the kernel is compiled. 32-bit clock.
+
+    Attributes:
+        layout: of a CTA's buffer.
+        masks: events of each role, bit e for event e; all zero: start and end records only.
+        threads: of a CTA.
+        shared: store to shared memory and copy at the end, else to the buffer at once.
+        first_cta, cta_step, ctas: which CTAs are recorded, by linear index.
+    """
+
+    layout: Layout
+    masks: tuple[int, ...]
+    threads: int
+    shared: bool = True
+    first_cta: int = 0
+    cta_step: int = 1
+    ctas: int = 1
+
+    @staticmethod
+    def of(layout: Layout, stamp_pass: StampPass, threads: int, **more: Any) -> Settings:
+        """The settings of one pass of a recorder."""
+        return Settings(layout, tuple(stamp_pass.events.get(r, 0) for r in range(layout.roles)), threads, **more)
+
+    def rows(self) -> list[tuple[int, int]]:
+        """Role and event of the stamps that this build makes, in the order of shared memory."""
+        return [(r, e) for r, mask in enumerate(self.masks) for e in range(self.layout.events) if mask >> e & 1]
+
+
+@dsl_user_op
+def _asm(text: str, result: Any, operands: list[Any], constraints: str, *, loc: Any = None, ip: Any = None) -> Any:
+    """Inline PTX that is kept in order with the memory accesses around it."""
+    values = [o.ir_value(loc=loc, ip=ip) if hasattr(o, "ir_value") else o for o in operands]
+    return llvm.inline_asm(
+        result,
+        values,
+        text,
+        constraints + ("," if constraints else "") + "~{memory}",
+        has_side_effects=True,
+        is_align_stack=False,
+        asm_dialect=llvm.AsmDialect.AD_ATT,
+        loc=loc,
+        ip=ip,
+    )
+
+
+_asm: Any = dsl_user_op(_inline)
+
+
+class Stamps:
+    """The stamps of one kernel, while it is traced.
+
+    Args:
+        settings: of this build, None for none.
+        slots: where the launch's slots are, in global memory; None for none.
+        records: one 40-byte record a recorded CTA.
+    """
+
+    def __init__(self, settings: Settings | None, slots: Any, records: Any) -> None:
+        self.settings = settings if slots is not None else None
+        if self.settings is None:
+            return
+        assert settings is not None
+        self.rows = {point: n for n, point in enumerate(settings.rows())}
+        self.row_words = settings.layout.iterations + (1 if settings.shared else 0)  # shared: a spare slot
+        self.shared = settings.shared and bool(self.rows)
+        x, y, z = cute.arch.block_idx()
+        gx, gy, _ = cute.arch.grid_dim()
+        tx, ty, tz = cute.arch.thread_idx()
+        bx, by, _ = cute.arch.block_dim()
+        self.thread = cutlass.Int32(tx + bx * (ty + by * tz))
+        cta = cutlass.Int32(x + gx * (y + gy * z)) - settings.first_cta
+        number = cta // settings.cta_step
+        self.recorded = (cta >= 0) & (cta % settings.cta_step == 0) & (number < settings.ctas)
+        number = cutlass.Int64(cutlass.select_(self.recorded, number, cutlass.Int32(0)))
+        whole = settings.layout.roles * settings.layout.events * settings.layout.iterations * WORD
+        self.slots = slots.toint() + number * whole
+        self.record = records.toint() + number * RECORD_BYTES
+        self.bits = cutlass.Int32(0)
+        self.base = cutlass.Int32(0)
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        # The DSL's protocol for values that live through a dynamic loop.
+        return [v for name in self._dynamic() for v in cutlass.extract_mlir_values(getattr(self, name))]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Stamps:
+        twin = copy.copy(self)
+        for name, value in zip(self._dynamic(), values, strict=True):
+            setattr(twin, name, cutlass.new_from_mlir_values(getattr(self, name), [value]))
+        return twin
+
+    def _dynamic(self) -> tuple[str, ...]:
+        """Attributes that are values of the kernel."""
+        if self.settings is None:
+            return ()
+        return ("thread", "recorded", "slots", "record", "bits", "base")
+
+    def begin(self) -> None:
+        """All threads, at the top of the kernel: reads the clocks and empties the shared buffer."""
+        settings = self.settings
+        if settings is None:
+            return
+        first = self.recorded & (self.thread == 0)
+        self._record(first, 0, GLOBALTIMER)
+        self._record(first, 8, CLOCK64)
+        sm = cutlass.Int32(_asm(SMID, T.i32(), [], "=r"))
+        self._store("global.u32", first, self.record + 32, 0, sm, "l", "r")
+        self._store("global.u32", first, self.record + 36, 0, cutlass.Int32(0), "l", "r")
+        if self.shared:
+            words = len(self.rows) * self.row_words
+            # Static shared memory: what the kernel itself takes from dynamic shared memory stays where it is.
+            self.base = cute.arch.alloc_smem(cutlass.Int32, words, alignment=WORD).toint()
+            for start in range(0, words, settings.threads):
+                at = self.thread + start
+                self._store("shared.u32", at < words, self.base + at * WORD, 0, cutlass.Int32(0), "r", "r")
+        if self.rows:
+            cute.arch.sync_threads()
+
+    def writer(self, elected: Any) -> None:
+        """Whether this thread writes; at the top of the kernel, before the roles part."""
+        if self.settings is None:
+            return
+        one = cutlass.Int32(cutlass.select_(elected & self.recorded, cutlass.Int32(1), cutlass.Int32(0)))
+        # All bits or none, in a way that the compiler does not see through: every store gets a predicate of its own,
+        # because stores under one predicate become a branch.
+        self.bits = cutlass.Int32(_asm("sub.s32 $0, 0, $1;", T.i32(), [one], "=r,r"))
+
+    def read(self) -> Any:
+        """The clock now, to be stored later; 0 when off."""
+        return cutlass.Int32(0) if self.settings is None else cutlass.Int32(_asm(CLOCK, T.i32(), [], "=r"))
+
+    def stamp(self, role: int, event: int, iteration: Any) -> None:
+        """Read the clock and store it."""
+        if self._made(role, event):
+            self.store(role, {event: self.read()}, iteration)
+
+    def store(self, role: int, held: Mapping[int, Any], iteration: Any) -> None:
+        """Store what :meth:`read` gave, by event, as stamps of that iteration; nothing for iterations out of range."""
+        settings = self.settings
+        if settings is None:
+            return
+        mine = {event: value for event, value in held.items() if self._made(role, event)}
+        if not mine:
+            return
+        last = settings.layout.iterations
+        at = cutlass.Int32(iteration)
+        slot = cutlass.Int32(_asm("min.u32 $0, $1, $2;", T.i32(), [at, cutlass.Int32(last)], "=r,r,r"))
+        for event, value in mine.items():
+            if self.shared:
+                offset = self.rows[role, event] * self.row_words * WORD
+                self._store_bit("shared.u32", event, self.base + slot * WORD, offset, value, "r")
+            else:
+                offset = (role * settings.layout.events + event) * last * WORD
+                fits = (self.bits != 0) & (slot < last)
+                self._store("global.u32", fits, self.slots + cutlass.Int64(slot * WORD), offset, value, "l", "r")
+
+    def end(self) -> None:
+        """All threads, after the last stamp: reads the clocks, then copies the shared buffer."""
+        settings = self.settings
+        if settings is None:
+            return
+        cute.arch.sync_threads()
+        first = self.recorded & (self.thread == 0)
+        self._record(first, 24, CLOCK64)
+        self._record(first, 16, GLOBALTIMER)
+        if not self.shared:
+            return
+        layout = settings.layout
+        for (role, event), row in self.rows.items():
+            for start in range(0, layout.iterations, settings.threads):
+                at = self.thread + start
+                mine = self.recorded & (at < layout.iterations)
+                to = self.slots + cutlass.Int64(at * WORD)
+                offset = (role * layout.events + event) * layout.iterations * WORD
+                value = cutlass.Int32(
+                    _asm(
+                        "{ .reg .pred p; setp.ne.s32 p, $2, 0; mov.u32 $0, 0; "
+                        f"@p ld.shared.u32 $0, [$1 + {row * self.row_words * WORD}]; }}",
+                        T.i32(),
+                        [self.base + at * WORD, _flag(mine)],
+                        "=&r,r,r",
+                    )
+                )
+                self._store("global.u32", mine, to, offset, value, "l", "r")
+
+    def _made(self, role: int, event: int) -> bool:
+        if self.settings is None:
+            return False
+        layout = self.settings.layout
+        if not (0 <= role < layout.roles and 0 <= event < layout.events):
+            raise BadRequest(f"stamp of role {role}, event {event}: outside of the layout {layout}")
+        return (role, event) in self.rows
+
+    def _record(self, condition: Any, offset: int, read: str) -> None:
+        value = cutlass.Int64(_asm(read, T.i64(), [], "=l"))
+        self._store("global.u64", condition, self.record, offset, value, "l", "l")
+
+    @staticmethod
+    def _store(space: str, condition: Any, to: Any, offset: int, value: Any, address: str, word: str) -> None:
+        _asm(
+            f"{{ .reg .pred p; setp.ne.s32 p, $2, 0; @p st.{space} [$0 + {offset}], $1; }}",
+            None,
+            [to, value, _flag(condition)],
+            f"{address},{word},r",
+        )
+
+    def _store_bit(self, space: str, event: int, to: Any, offset: int, value: Any, address: str) -> None:
+        bit = 1 << event % 31
+        _asm(
+            f"{{ .reg .pred p; .reg .b32 b; and.b32 b, $2, {bit}; setp.ne.u32 p, b, 0; "
+            f"@p st.{space} [$0 + {offset}], $1; }}",
+            None,
+            [to, value, self.bits],
+            f"{address},r,r",
+        )
+
+
+def _flag(condition: Any) -> Any:
+    return cutlass.Int32(cutlass.select_(condition, cutlass.Int32(1), cutlass.Int32(0)))
