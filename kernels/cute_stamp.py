@@ -74,8 +74,7 @@ class Settings:
         return [(r, e) for r, mask in enumerate(self.masks) for e in range(self.layout.events) if mask >> e & 1]
 
 
-@dsl_user_op
-def _asm(text: str, result: Any, operands: list[Any], constraints: str, *, loc: Any = None, ip: Any = None) -> Any:
+def _inline(text: str, result: Any, operands: list[Any], constraints: str, *, loc: Any = None, ip: Any = None) -> Any:
     """Inline PTX that is kept in order with the memory accesses around it."""
     values = [o.ir_value(loc=loc, ip=ip) if hasattr(o, "ir_value") else o for o in operands]
     return llvm.inline_asm(
