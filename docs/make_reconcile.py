@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from contextlib import redirect_stdout
-from importlib.resources import files
+from importlib.resources import as_file, files
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,15 @@ def sample(name: str, folder: Path) -> Path:
         "lifetimes": [(FOLDER / f"{launches}_{k}_{stamps}.metas", n) for k, n in TRIPS.items()],
     }
     return Path(str(import_files([FOLDER / f"{stem}.i32"], options).write(folder / f"{name}.wsformat").path))
+
+
+def recording(name: str, folder: Path) -> Path:
+    """One of the recordings that ship with the example kernel, as a bundle."""
+    from wsformat.kernels.decode import to_bundle
+    from wsformat.kernels.recording import Recording
+
+    with as_file(files("wsformat.kernels.examples") / f"{name}.npz") as file:
+        return Path(str(to_bundle(Recording.load(file)).write(folder / f"{name}.wsformat").path))
 
 
 def section(markdown: str, number: int) -> str:
@@ -132,7 +141,9 @@ def page() -> str:
             sample(case, folder)
         found = reports(folder)
         balanced, slow = found["balanced"].markdown(), found["slowproducer"].markdown()
-        both = command(f"reconcile {folder}/balanced.wsformat {folder}/slowproducer.wsformat --budget hopper_gemm")
+        stages = [recording(case, folder) for case in ("gemm_hopper", "gemm_hopper_two_stages")]
+        both = command(f"reconcile {stages[0]} {stages[1]} --budget hopper_gemm")
+        two = command(f"reconcile {stages[1]} --budget hopper_gemm")
     parts = {
         "BUDGET": "{\n" + ",\n".join(brief).replace("}, {", "},\n  {") + "\n}",
         "PREDICT": shown("predict hopper_gemm", command("predict hopper_gemm")),
@@ -152,7 +163,9 @@ def page() -> str:
         "SLOW_GAP": section(slow, 4),
         "LESSON": found["slowproducer"].lessons("2026-11-30")[0].line(),
         "ACROSS": both.split("\n\n# ", 1)[0].removeprefix("# Across configurations").strip(),
-        "ACROSS_B": next(line for line in both.split("# slowproducer against")[1].splitlines()[2:] if line),
+        "ACROSS_B": next(line for line in both.split("# gemm_hopper_two_stages against")[1].splitlines()[2:] if line),
+        "TWO": two.splitlines()[2],
+        "TWO_GAP": section(two, 4),
         "FUNCTIONS": ", ".join(f"`{name}`" for name in FUNCTIONS),
         "CHARACTERS": f"{MOST_CHARACTERS:,}",
         "TOLERANCE": f"{TOLERANCE * 100:g} %",

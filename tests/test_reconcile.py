@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.resources import as_file
+from importlib.resources import files as resource
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from wsformat.bundle import Bundle
 from wsformat.cli.main import app
 from wsformat.converters.registry import import_files
 from wsformat.errors import BadRequest
+from wsformat.kernels.decode import to_bundle
+from wsformat.kernels.recording import Recording
 from wsformat.prediction import predict
 from wsformat.prediction_store import joined
 from wsformat.samples import FOLDER
@@ -205,6 +209,28 @@ def test_a_slow_producer_is_named(real: dict[str, Report]) -> None:
     assert outcome(report, "never blocked") == "fail"
     assert outcome(report, "bottleneck has the least idle") == "fail"
     assert report.verdict.needed
+    assert adds_up(report)
+
+
+RECORDED = {
+    "gemm_hopper": (AGREE, "", 511.7), "gemm_hopper_two_stages": (LEAVES, "too_few_stages", 709.5),
+    "gemm_hopper_slow_producer": (INCOMPLETE, "slow_producer", 1742.4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recordings_of_the_example_kernel(name: str) -> None:
+    """Three builds of one kernel, recorded on an H200 with the stamp header: the cause that was built in is named."""
+    file = resource("wsformat.kernels.examples") / f"{name}.npz"
+    verdict, cause, cycles = RECORDED[name]
+    with as_file(file) as path:
+        bundle = to_bundle(Recording.load(path))
+    report = reconcile(with_budget(bundle, budgets.load("hopper_gemm")))
+    assert report.verdict.verdict == verdict
+    assert (report.verdict.cause.name if report.verdict.cause else "") == cause
+    assert report.measured.clean
+    assert report.measured.clean.cycles == pytest.approx(cycles, rel=0.002)
+    assert outcome(report, "methods agree") == "ok"
     assert adds_up(report)
 
 

@@ -9,6 +9,8 @@ from wsformat.viewers.reconcile_across import Across
 from wsformat.viewers.reconcile_checks import Check
 from wsformat.viewers.reconcile_verdict import AGREE
 
+SMALL = 0.01
+"""Causes that cost less than this share of the budget are not listed."""
 MARKS = {"ok": "ok", "warn": "note", "fail": "NO", "unknown": "?"}
 
 
@@ -82,7 +84,9 @@ def markdown(report: Report) -> str:
 def _causes(report: Report) -> list[str]:
     if report.verdict.verdict == AGREE:
         return ["None is needed: the loop is as fast as its budget allows, within the tolerance."]
-    named = report.causes or ([report.verdict.cause] if report.verdict.cause else [])
+    named = list(report.causes) or ([report.verdict.cause] if report.verdict.cause else [])
+    # All are in the JSON; a list of trifles would hide the one that matters.
+    named = named[:1] + [cause for cause in named[1:] if cause.cycles >= SMALL * report.plan.cycles]
     return [
         f"- {plain(c.name.replace('_', ' '))} ({plain(c.subject)}), {c.cycles:,.0f} cycles: {plain(c.text)}. "
         f"Add: {plain(c.add)}."
