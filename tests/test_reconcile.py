@@ -462,6 +462,23 @@ def test_command_across(tmp_path: Path) -> None:
     assert text.startswith("# Across configurations")
 
 
+def test_command_across_precisions(tmp_path: Path) -> None:
+    """One budget, one value of a symbol for each bundle."""
+    paths = []
+    for n, (_, _, idle) in enumerate(FA4):
+        paths.append(tmp_path / f"case{n}.wsformat")
+        values = {"sm__pipe_tc_cycles_active.avg.pct_of_peak_sustained_elapsed": 100.0 - idle}
+        counted(values, f"f{n}", f"case{n}", device="NVIDIA B200", arch="sm_100a").write(paths[-1])
+    words = ["--budget", "fa4_forward", "--set", "dtype=bf16,fp8,nvfp4,nvfp4", "--set", "dtype_pv=bf16,fp8,fp8,bf16"]
+    result = run("reconcile", *paths, *words, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["moves_as_predicted"], found["moves_predicted"]) == (5, 6)
+    wrong = run("reconcile", *paths, "--budget", "fa4_forward", "--set", "dtype=bf16,fp8")
+    assert wrong.exit_code == 2
+    assert "2 values for 4 bundles" in wrong.stderr
+
+
 def test_bundles_that_cannot_be_reconciled(tmp_path: Path) -> None:
     bundle = with_budget(sample("balanced"), budgets.load("hopper_gemm"))
     two = with_budget(bundle, budgets.load("hopper_gemm").with_settings({"N": 64.0}))

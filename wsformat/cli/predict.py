@@ -128,15 +128,15 @@ def pairs(option: str, items: Sequence[str] | None) -> dict[str, Symbol]:
     return found
 
 
-def lists(option: str, items: Sequence[str] | None) -> dict[str, list[Symbol]]:
-    """Values by symbol from NAME=V1,V2."""
+def lists(option: str, items: Sequence[str] | None, *, repeats: bool = False) -> dict[str, list[Symbol]]:
+    """Values by symbol from NAME=V1,V2; none twice unless ``repeats``."""
     found: dict[str, list[Symbol]] = {}
     for item in items or ():
         name, equals, text = item.partition("=")
         values = [value(v.strip()) for v in text.split(",") if v.strip()]
         if not equals or not name or not values:
             raise BadRequest(f"{option} {item!r} is not NAME=V1,V2", f"Such as {option} dtype=bf16,fp8.")
-        if len(set(values)) < len(values):
+        if len(set(values)) < len(values) and not repeats:
             raise BadRequest(f"{option} {item!r}: a value twice")
         found[name.strip()] = values
     return found

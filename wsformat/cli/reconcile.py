@@ -13,6 +13,7 @@ from wsformat.errors import BadRequest
 
 if TYPE_CHECKING:
     from wsformat.bundle import Bundle
+    from wsformat.expressions import Symbol
     from wsformat.viewers.reconcile import Report
 
 Bundles = Annotated[
@@ -25,7 +26,10 @@ Budgets = Annotated[
     ),
 ]
 Setting = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="another value for a symbol of --budget")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="another value for a symbol of --budget; V1,V2,… is one for each bundle"
+    ),
 ]
 PredictionName = Annotated[
     str, typer.Option("--prediction", metavar="NAME", help="which prediction: its label, or how its id begins")
@@ -79,8 +83,8 @@ def reconcile(
     if output:
         check_file(output, force=force)
     opened = [
-        _opened(path, (budget or [""])[n if len(budget or []) > 1 else 0], settings, capture)
-        for n, path in enumerate(bundles)
+        _opened(path, (budget or [""])[n if len(budget or []) > 1 else 0], each, capture)
+        for n, (path, each) in enumerate(zip(bundles, _settings(settings, len(bundles)), strict=True))
     ]
     reports = [_named(run(b, capture=capture, prediction=prediction, tolerance=tolerance), b, p)
                for b, p in zip(opened, bundles, strict=True)]  # fmt: skip
@@ -104,18 +108,35 @@ def reconcile(
         print(f"\n{added} lesson{'' if added == 1 else 's'} added to {lessons}.")
 
 
-def _opened(path: Path, budget: str, settings: list[str] | None, capture: str) -> Bundle:
+def _settings(items: list[str] | None, count: int) -> list[dict[str, Symbol]]:
+    """Settings of each bundle, from NAME=VALUE for all or NAME=V1,V2,… for each.
+
+    Raises:
+        BadRequest: another number of values than bundles.
+    """
+    from wsformat.cli.predict import lists
+
+    found: list[dict[str, Symbol]] = [{} for _ in range(count)]
+    for name, values in lists("--set", items, repeats=True).items():
+        if len(values) not in (1, count):
+            raise BadRequest(f"--set {name}: {len(values)} values for {count} bundles", "Give one, or one for each.")
+        for n, each in enumerate(found):
+            each[name] = values[n if len(values) > 1 else 0]
+    return found
+
+
+def _opened(path: Path, budget: str, settings: dict[str, Symbol], capture: str) -> Bundle:
     """The bundle, with the budget's prediction in the experiment of its capture."""
     from wsformat.budget import load
     from wsformat.cli import scope as scopes
-    from wsformat.cli.predict import measured_capture, pairs
+    from wsformat.cli.predict import measured_capture
     from wsformat.prediction import predict
     from wsformat.prediction_store import joined
 
     bundle = scopes.open_bundle(path)
     if not budget:
         return bundle
-    made = predict(load(budget).with_settings(pairs("--set", settings)))
+    made = predict(load(budget).with_settings(settings))
     return joined(bundle, [made], measured_capture(bundle, path, capture), force=True)
 
 
