@@ -13,7 +13,7 @@ import pytest
 
 from wsformat import samples
 from wsformat.converters import registry
-from wsformat.errors import BadRequest, MalformedInput, UnknownFormat, WsformatError
+from wsformat.errors import BadRequest, MalformedInput, WsformatError
 
 GEMM = samples.path("gemm_roles.json")
 SKILL = samples.path("gemm_spec.json")
@@ -52,9 +52,22 @@ def test_wrong_length_for_the_layout(cut: int, tmp_path: Path) -> None:
 
 def test_a_file_cut_inside_a_slot(tmp_path: Path) -> None:
     file = put(tmp_path, "x.i32", DATA[:-1])
-    refused([file], {"spec": GEMM}, "x.i32", kind=UnknownFormat)
-    with pytest.raises(MalformedInput, match="12287 bytes, not a multiple of the 4 bytes of a slot: cut off"):
+    expected = "12287 bytes, not a multiple of the 4 bytes of a slot: cut off"
+    refused([file], {"spec": GEMM}, "x.i32", expected)
+    refused([put(tmp_path, "x.bin", DATA[:-1])], {"spec": GEMM}, "x.bin", expected)
+    with pytest.raises(MalformedInput, match=expected):
         registry.import_files([file], {"spec": GEMM}, format_name="raw_stamps")
+
+
+def test_bytes_after_an_array(tmp_path: Path) -> None:
+    data = np.frombuffer(DATA, np.int32).reshape(3, 16, 64)
+    with (tmp_path / "two.npy").open("wb") as file:
+        np.save(file, data)
+        np.save(file, data)
+    refused([tmp_path / "two.npy"], {"spec": GEMM}, "12416 bytes follow the array of shape (3, 16, 64)")
+    np.save(tmp_path / "short.npy", np.asfortranarray(data))
+    cut = put(tmp_path, "cut.npy", (tmp_path / "short.npy").read_bytes()[:-8])
+    refused([cut], {"spec": GEMM}, "needs 8 bytes more than the file has: cut off?")
 
 
 def test_wrong_layout(tmp_path: Path) -> None:
@@ -277,10 +290,15 @@ def test_bad_options(options: dict[str, Any], expected: str) -> None:
 
 
 def test_a_64_bit_value_beyond_the_range(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.full((3, 16, 64), 2**64 - 2, np.uint64))
+    beyond = np.arange(2**63 + 7, 2**63 + 7 + 3072, dtype=np.uint64).reshape(3, 16, 64)
+    np.save(tmp_path / "x.npy", beyond)
     spec = gemm(lambda s: s["clock"].update(width_bits=64))
-    refused([tmp_path / "x.npy"], {"spec": spec}, "exceeds 2^63 - 1")
-    refused([tmp_path / "x.npy"], {"spec": GEMM}, "holds 64-bit values, but the role spec says")
+    text = "a slot holds 9223372036854775815; a clock reads 0 to 2^63 - 1"
+    refused([tmp_path / "x.npy"], {"spec": spec}, text)
+    np.save(tmp_path / "y.npy", beyond.view(np.int64))
+    refused([tmp_path / "y.npy"], {"spec": spec}, "a slot holds -9223372036854775801;")
+    np.save(tmp_path / "z.npy", beyond - 2**62)
+    refused([tmp_path / "z.npy"], {"spec": GEMM}, "holds 64-bit values, but the role spec says")
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:

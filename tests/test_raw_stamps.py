@@ -452,7 +452,7 @@ def test_sniff_tells_by_content(tmp_path: Path) -> None:
     assert is_ours("a.bin", data)
     assert is_ours("a.i32", data)
     assert not is_ours("a.dat", data)
-    assert not is_ours("b.bin", data[:-1])
+    assert is_ours("b.bin", data[:-1]), "mine but broken"
     assert not is_ours("c.bin", b'{"traceEvents": []}  ' * 4)
     assert not is_ours("d.bin", b"PAR1" + data)
     assert not is_ours("e.bin", b"\x1f\x8b" + data + b"\0\0")
@@ -473,3 +473,73 @@ def test_stamps_without_a_partner_are_counted_and_kept(tmp_path: Path) -> None:
     assert [tuple(r.values()) for r in listed] == [
         ("consumer0", 9, "no begin"), ("consumer0", 10, "no begin"), ("producer", 7, "no end"),
     ]  # fmt: skip
+
+
+def widened(kind: str) -> np.ndarray[Any, Any]:
+    words = slots().view(np.uint32)
+    return words.view(np.int32).astype(np.int64) if kind == "signed" else words.astype(np.int64)
+
+
+@pytest.mark.parametrize("kind", ["signed", "unsigned"])
+@pytest.mark.parametrize("with_meta", [True, False])
+def test_32_bit_stamps_widened_to_64(kind: str, with_meta: bool, tmp_path: Path) -> None:
+    """Copied as int64, the stamps say the same; the upper half of a turn must not become negative."""
+    np.save(tmp_path / "wide.npy", widened(kind))
+    assert (widened("signed") < 0).any(), "the capture lies in the upper half"
+    options: dict[str, Any] = dict(SKILL)
+    if with_meta:
+        options["meta"] = samples.path("balanced_r0.meta")
+    wide = registry.import_files([tmp_path / "wide.npy"], options)
+    narrow = registry.import_files([samples.path("balanced_r0.i32")], options)
+    keys = ("lane", "role", "event", "iteration", "t")
+    for one, other in zip(*(b.table("events").select(keys).to_pylist() for b in (wide, narrow)), strict=True):
+        assert one == other
+    noted = any(n["subject"] == "clock" for n in wide.table("findings").to_pylist())
+    assert noted == (kind == "signed" or with_meta)
+    assert wide.table("clocks")["width_bits"][0].as_py() == (32 if noted else 64)
+
+
+def test_the_largest_64_bit_value_as_unwritten(tmp_path: Path) -> None:
+    wide = slots().view(np.uint32).astype(np.uint64)
+    wide[wide == 0] = 2**64 - 1
+    np.save(tmp_path / "x.npy", wide)
+    bundle = registry.import_files([tmp_path / "x.npy"], {**SKILL, "unwritten": 2**64 - 1})
+    assert bundle.rows("events") == 900
+
+
+def test_pairs_the_wrong_way_round_are_counted_and_named(tmp_path: Path) -> None:
+    spec = json.loads(SKILL["spec"].read_text(encoding="utf-8"))
+    spec["stall"].append({"role": "producer", "beg": 1, "end": 0})
+    bundle = registry.import_files([samples.path("balanced_r0.i32")], {"spec": spec, "layout": "3,16,64"})
+    account = {r["name"]: r["value"] for r in bundle.table("attributes").to_pylist()}
+    assert account["import.out_of_order"] == "64"
+    texts = [n["text"] for n in bundle.table("findings").to_pylist()]
+    assert any("64 of its pairs of stamps end before they begin" in text and "producer" in text for text in texts)
+    good = registry.import_files([samples.path("balanced_r0.i32")], SKILL)
+    assert not any("before they begin" in n["text"] for n in good.table("findings").to_pylist())
+
+
+@pytest.mark.parametrize("form", ["text", "list", "object", "numbers"])
+def test_forms_of_a_layout_in_metadata(form: str, tmp_path: Path) -> None:
+    numbers = {"roles": 3, "events": 16, "iterations": 64}
+    stated = {
+        "text": {"layout": "3,16,64"},
+        "list": {"layout": [3, 16, 64]},
+        "object": {"layout": numbers},
+        "numbers": numbers,
+    }[form]
+    spec = SKILL["spec"].read_text(encoding="utf-8")
+    np.savez(tmp_path / "x.npz", prof=slots().ravel(), meta=json.dumps({**stated, "spec": json.loads(spec)}))
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in stated.items()}
+    safetensors(tmp_path / "x.safetensors", slots().ravel(), {**texts, "spec": spec})
+    for name in ("x.npz", "x.safetensors"):
+        assert registry.import_files([tmp_path / name], {}).rows("events") == 900
+
+
+def test_role_spec_as_windows_writes_it(tmp_path: Path) -> None:
+    text = SKILL["spec"].read_text(encoding="utf-8").replace("\n", "\r\n")
+    (tmp_path / "spec.json").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    bundle = registry.import_files(
+        [samples.path("balanced_r0.i32")], {"spec": tmp_path / "spec.json", "layout": "3,16,64"}
+    )
+    assert bundle.rows("events") == 900

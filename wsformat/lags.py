@@ -251,7 +251,9 @@ def _sentence(edge: Row, lag: Lag) -> str:
         )
     if lag.least < 0:
         return f"Iteration lag of {name} is unknown: no lag up to {MAX_LAG} fits the order of the stamps."
+    say = f"-O lag={edge['barrier']}=N on import," if edge["barrier"] else "a name of its barrier"
     return (
         f"Iteration lag of {name} is unknown, at least {lag.least}: too few waits were held up by this edge alone "
-        f"({lag.waits}). Say it as iteration_lag in a role spec of ours, or the waits that it ends stay unjudged."
+        f"({lag.waits}). The waits that it ends stay unjudged until you say it: {say} or iteration_lag in a role spec "
+        "of ours."
     )

@@ -123,6 +123,15 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
         raise MalformedInput(f"{path}: {error.strerror or error}") from error
 
 
+def read_json(path: Path, limit: int = MAX_BYTES) -> Any:
+    """JSON of a file that people or other tools wrote: a byte order mark, as Windows editors put there, is skipped.
+
+    Raises:
+        MalformedInput: as :func:`read_text` and :func:`parse_json`.
+    """
+    return parse_json(read_text(path, limit).removeprefix("\ufeff"), str(path))
+
+
 def check_version(version: object, where: str) -> str:
     """The version text when this library can read it.
 

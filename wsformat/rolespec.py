@@ -25,7 +25,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from wsformat.errors import MalformedInput
-from wsformat.manifest import parse_json, read_text
+from wsformat.manifest import read_json
 from wsformat.rolespec_schema import ROLE_FIELDS, SECTIONS, VERSION, VERSION_KEY, is_newer, known_part
 from wsformat.tables import read_schema_json, tables
 
@@ -111,7 +111,7 @@ def load(path: Path) -> RoleSpec:
     Raises:
         MalformedInput: it cannot be read, is not JSON, or is no role spec; lists every problem.
     """
-    return parse(parse_json(read_text(path), str(path)), str(path))
+    return parse(read_json(path), str(path))
 
 
 def is_rolespec(data: object) -> bool:

@@ -77,13 +77,15 @@ class Survey:
     """begins of spans without their end"""
     unopened: int
     """ends of spans without their begin"""
+    reversed_pairs: Array
+    """pairs whose end lies before their begin, by position in the spec's spans"""
 
 
 def words(launch: StampLaunch, first: int, count: int) -> Array:
     """The slots of some CTAs as uint32 or int64 in native byte order.
 
     Raises:
-        MalformedInput: a value beyond 2**63 - 1, or beyond 32 bits where the counter has no more.
+        MalformedInput: a value beyond 32 bits where the counter has no more.
     """
     assert launch.slots is not None
     where, held = launch.source, launch.slots
@@ -100,8 +102,6 @@ def words(launch: StampLaunch, first: int, count: int) -> Array:
                 "Set clock.width_bits to 64 in the role spec.",
             )
         return native.astype(np.uint32)
-    if native.dtype == np.uint64 and native.size and int(native.max()) > np.iinfo(np.int64).max:
-        raise MalformedInput(f"{where}: a stamp exceeds 2^63 - 1")
     return native.view(np.int64)
 
 
@@ -169,6 +169,7 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
             (times.written[..., -1] & looped).sum(axis=-1),
             sum(int(np.count_nonzero(begin > end)) for begin, end in ends),
             sum(int(np.count_nonzero(begin < end)) for begin, end in ends),
+            _reversed_pairs(times, pairs),
         )
 
     parts = _each_block(launch, one)
@@ -182,7 +183,18 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         full_events=np.concatenate([p[6] for p in parts]),
         unclosed=sum(p[7] for p in parts),
         unopened=sum(p[8] for p in parts),
+        reversed_pairs=np.sum([p[9] for p in parts], axis=0),
     )
+
+
+def _reversed_pairs(times: Times, pairs: Sequence[tuple[int, int, int]]) -> Array:
+    """Pairs (role, begin event, end event) whose end lies before their begin, counted."""
+    both = [times.written[:, role, begin] & times.written[:, role, end] for role, begin, end in pairs]
+    wrong = [has & (times.rel[:, r, e] < times.rel[:, r, b]) for has, (r, b, e) in zip(both, pairs, strict=True)]
+    for position, rel in times.unfolded.items():
+        for n, (role, begin, end) in enumerate(pairs):
+            wrong[n][position] = both[n][position] & (rel[role, end] < rel[role, begin])
+    return np.array([np.count_nonzero(found) for found in wrong], np.int64)
 
 
 def _codes(times: Times, events: Sequence[Any], groups: Sequence[set[int]], trip_count: int) -> Array:

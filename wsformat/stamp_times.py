@@ -80,6 +80,7 @@ def decode_times(slots: Array, unwritten: int, anchor: Anchor | None, where: str
     """
     written = is_written(slots, unwritten)
     if slots.dtype != np.uint32:
+        _refuse_negative(slots, written, where, first_cta)
         times = _wide(slots, written, anchor)
     elif anchor is not None:
         times = _anchored(slots, written, anchor, where, first_cta)
@@ -105,6 +106,17 @@ def _backwards(rel: Array, written: Array) -> Array:
         return np.zeros((0, 4), np.int64)
     # With holes, where rel is 0, the neighbour is not enough.
     return np.argwhere(written & (rel < np.maximum.accumulate(rel, axis=-1)))
+
+
+def _refuse_negative(slots: Array, written: Array, where: str, first_cta: int) -> None:
+    wrong = written & (slots < 0)
+    if wrong.any():
+        cta, role, event, iteration = (int(x) for x in np.argwhere(wrong)[0])
+        raise MalformedInput(
+            f"{where}: {place(first_cta + cta, role, event, iteration)}: holds {slots[cta, role, event, iteration]}; "
+            f"a clock reads 0 to 2^63 - 1",
+            "Check the layout, and the value of unwritten slots (--unwritten).",
+        )
 
 
 def _wide(slots: Array, written: Array, anchor: Anchor | None) -> Times:

@@ -38,8 +38,7 @@ CARRIES = {
 
 def sniff(head: bytes, path: Path) -> bool:
     """Whether the content is one of the containers; a raw buffer is also told by its name."""
-    kind, _ = buffers.container(head, path)
-    return bool(kind) and (kind != "raw" or path.stat().st_size % 4 == 0)
+    return bool(buffers.container(head, path)[0])
 
 
 def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
@@ -56,8 +55,9 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
     loaded = [buffers.load(path, _head(path)) for path in paths]
     raw_spec, spec_name = _raw_spec(asked, loaded, paths)
     layout = _layout(asked, raw_spec, loaded, paths)
-    launches = _launches(asked, loaded, paths, layout)
+    launches, widened = specs.narrow(_launches(asked, loaded, paths, layout), asked.unwritten)
     spec, notes = specs.resolve(raw_spec, spec_name, layout, launches, asked)
+    notes += widened
     launches, used_layout = specs.trim(launches, spec, layout)
     hashes = [bytes_sha256(path) for path in [*paths, *asked.meta, *[p for p, _ in asked.lifetimes]]]
     cid = capture_id(hashes, raw_spec, asked.identity(layout))
@@ -94,6 +94,7 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
                 detected_by="named by the user",
             )
         )
+    notes += specs.note_reversed(spec, surveys)
     tables["findings"] = [{"capture_id": cid, "kind": "message", "subject": s, "text": text} for s, text in notes]
     tables["attributes"] = loss_attributes(cid, _accounting(surveys, tables, notes))
     if asked.clean:
@@ -130,7 +131,7 @@ def _layout(asked: given.Given, raw_spec: Any, loaded: Sequence[buffers.Buffers]
             layout = Layout(*(int(n) for n in part.data.shape[-3:]))
     said = raw_spec.get("layout") if isinstance(raw_spec, dict) else None
     if layout is None and isinstance(said, dict):
-        layout = buffers.parse_layout([said.get(n) for n in ("roles", "events", "iterations")], "role spec")
+        layout = buffers.parse_layout([said.get(n) for n in buffers.LENGTHS], "role spec")
     if layout is None:
         raise BadRequest(
             f"{paths[0]}: the layout is unknown", "Give --layout roles,events,iterations, such as 3,16,64."
@@ -184,7 +185,7 @@ def _accounting(surveys: Sequence[Any], tables: Mapping[str, Any], notes: Sequen
         "records_lost": int(lost.sum()) if known else -1,
         "orphaned": sum(s.unclosed + s.unopened for s in surveys if s is not None),
         "unclosed": sum(s.unclosed for s in surveys if s is not None),
-        "out_of_order": 0,
+        "out_of_order": sum(int(s.reversed_pairs.sum()) for s in surveys if s is not None),
         "wraps_undone": int(lanes.column("wraps").to_numpy().sum()),
         "overhead_corrected": 0,
     }

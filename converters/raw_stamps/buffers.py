@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ OTHER_MAGICS = (b"PAR1", b"\x1f\x8b", b"ARROW1", b"NVR\x00", b"\x7fELF", b"SQLit
 RAW_WORDS = {".i32": "<i4", ".u32": "<u4", ".bin": "<i4", ".i64": "<i8"}
 """Word of a raw buffer by file name."""
 SAFETENSORS_TYPES = {"I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8"}
+LENGTHS = ("roles", "events", "iterations")
 MAX_SMS = 1 << 20
 MAX_HEADER = 100 * 1024 * 1024
 BUFFER_NAMES = ("prof", "stamps", "events")
@@ -126,11 +128,17 @@ def _open_npy(path: Path) -> Array | SlotFile:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file)
         offset = file.tell()
+    held = SlotFile(path, dtype, offset, shape)
+    spare = path.stat().st_size - offset - held.size * dtype.itemsize
+    if spare < 0 and not dtype.hasobject:
+        raise MalformedInput(f"{path}: shape {shape} needs {-spare} bytes more than the file has: cut off?")
+    if spare > 0 and not dtype.hasobject:
+        raise MalformedInput(
+            f"{path}: {spare} bytes follow the array of shape {shape}",
+            "Were several arrays saved into one file? Save each in its own, or all in one .npz.",
+        )
     if fortran or dtype.kind not in "iu" or not shape:
         return np.atleast_1d(np.load(path, allow_pickle=False))
-    held = SlotFile(path, dtype, offset, shape)
-    if offset + held.size * dtype.itemsize > path.stat().st_size:
-        raise MalformedInput(f"{path}: shape {shape} needs more bytes than the file has: cut off?")
     return held
 
 
@@ -154,18 +162,22 @@ def _metadata(text: str | None, where: str) -> tuple[Layout | None, Any]:
     if text is None or not text.strip():
         return None, None
     data = parse_json(text, where)
-    if isinstance(data, dict) and "roles" not in data:
+    if isinstance(data, dict) and ("roles" not in data or all(name in data for name in LENGTHS)):
         spec = data.get("spec", data.get("rolespec"))
-        return _as_layout(data.get("layout"), where), parse_json(spec, where) if isinstance(spec, str) else spec
+        return _stated_layout(data, where), parse_json(spec, where) if isinstance(spec, str) else spec
     return None, data
 
 
-def _as_layout(value: Any, where: str) -> Layout | None:
-    if value is None:
-        return None
+def _stated_layout(metadata: Mapping[str, Any], where: str) -> Layout | None:
+    """The layout in metadata: ``layout`` as ``3,16,64``, list or object, or its three numbers by name."""
+    value = metadata.get("layout")
+    if isinstance(value, str) and value.strip().startswith(("{", "[")):
+        value = parse_json(value, f"{where}: layout")
+    if value is None and all(name in metadata for name in LENGTHS):
+        value = metadata
     if isinstance(value, dict):
-        value = [value.get(name) for name in ("roles", "events", "iterations")]
-    return parse_layout(value, where)
+        value = [value.get(name) for name in LENGTHS]
+    return None if value is None else parse_layout(value, where)
 
 
 def parse_layout(value: Any, where: str) -> Layout:
@@ -221,16 +233,9 @@ def _load_safetensors(path: Path, head: bytes, how: str) -> Buffers:
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise MalformedInput(f"{where}: not an object of texts")
     spec = metadata.get("spec", metadata.get("rolespec"))
-    layout = _as_layout(_layout_text(metadata.get("layout"), where), where)
+    layout = _stated_layout(metadata, where)
     data = SlotFile(path, word, 8 + length + begin, tuple(shape))
     return Buffers(data, layout, parse_json(spec, f"{where}: spec") if spec else None, "safetensors", how)
-
-
-def _layout_text(value: str | None, where: str) -> Any:
-    """The layout of a metadata text: ``3,16,64`` or JSON."""
-    if value is None or not value.strip().startswith(("{", "[")):
-        return value
-    return parse_json(value, f"{where}: layout")
 
 
 def split(data: Array | SlotFile, layout: Layout, path: Path) -> list[Array | SlotFile]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from wsformat.converters.raw_stamps.buffers import parse_layout
 from wsformat.errors import BadRequest, MalformedInput
-from wsformat.manifest import parse_json, read_text
+from wsformat.manifest import read_json
 from wsformat.rolespec import Layout
 from wsformat.rolespec_schema import IMPORTER_OWNS
 from wsformat.tables import tables
@@ -118,7 +118,7 @@ def _spec(value: Any) -> tuple[Any, Path | None]:
     path = Path(value)
     if path.is_dir():
         raise MalformedInput(f"{path}: is a directory, a role spec file is needed")
-    return parse_json(read_text(path), str(path)), path
+    return read_json(path), path
 
 
 def _many(value: Any) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from wsformat import lags, rolespec, skillspec
 from wsformat.converters.raw_stamps.options import Given
 from wsformat.errors import BadRequest, MalformedInput
 from wsformat.rolespec import Layout, RoleSpec, Row
-from wsformat.stamp_launch import StampLaunch, last_written, sample_times, words
+from wsformat.stamp_launch import StampLaunch, Survey, blocks, last_written, sample_times, words
 from wsformat.stamp_times import Array, is_written
 from wsformat.tables import conform, rows_to_table
 
@@ -64,6 +64,56 @@ def resolve(
         notes += [("iteration_lag", text) for text in found]
     _note_trip_count(spec, used, asked.trip_count, notes)
     return spec, notes
+
+
+def narrow(launches: Sequence[StampLaunch], unwritten: int) -> tuple[list[StampLaunch], list[Note]]:
+    """Launches whose 64-bit slots hold what a 32-bit counter read, marked so, and a note when there are any.
+
+    Programs that copy a buffer often widen it: as int32, where the upper half of a turn becomes negative, or as uint32,
+    below the counter that the records of the CTAs show.
+
+    Raises:
+        MalformedInput: a negative value that is no widened 32-bit stamp.
+    """
+    result, found = [], False
+    for launch in launches:
+        low, high = _extremes(launch, unwritten)
+        fits = low >= -(1 << 31) and high < 1 << 32
+        if low < 0 and not fits:
+            value = low + (1 << 64) if launch.slots is not None and launch.slots.dtype.kind == "u" else low
+            raise MalformedInput(
+                f"{launch.source}: a slot holds {value}; a clock reads 0 to 2^63 - 1",
+                f"If that is what an unwritten slot holds, give --unwritten {value}.",
+            )
+        behind = launch.meta is not None and high >= 0 and int(launch.meta["c0"].min()) >= 1 << 32
+        mine = fits and (low < 0 or behind)
+        found = found or mine
+        result.append(replace(launch, narrow=True) if mine else launch)
+    text = "Slots of 64 bits hold stamps of 32 bits, which somebody widened; they are read as 32 bits."
+    return result, [("clock", text)] if found else []
+
+
+def _extremes(launch: StampLaunch, unwritten: int) -> tuple[int, int]:
+    """Least and greatest stamp of a launch with 64-bit slots; (0, -1) where there is none to look at."""
+    if launch.slots is None or launch.slots.dtype.itemsize == 4:
+        return 0, -1
+    written = (slots[is_written(slots, unwritten)] for _, slots in blocks(launch))
+    ranges = [(int(stamps.min()), int(stamps.max())) for stamps in written if stamps.size]
+    return min((low for low, _ in ranges), default=0), max((high for _, high in ranges), default=-1)
+
+
+def note_reversed(spec: RoleSpec, surveys: Sequence[Survey | None]) -> list[Note]:
+    """Spans with pairs that end before they begin: mostly two event indices in the wrong order."""
+    counts = np.sum([s.reversed_pairs for s in surveys if s is not None], axis=0)
+    return [
+        (
+            "role spec",
+            f"{span['role']} {span['span']}: {count} of its pairs of stamps end before they begin and make no span; "
+            f"are {span['begin_event']} and {span['end_event']} the right way round?",
+        )
+        for span, count in zip(spec.spans, counts.tolist(), strict=True)
+        if count
+    ]
 
 
 def _state_lags(spec: RoleSpec, stated: Mapping[str, int], name: str, notes: list[Note]) -> RoleSpec:
@@ -219,7 +269,9 @@ def trim(launches: Sequence[StampLaunch], spec: RoleSpec, layout: Layout) -> tup
     shorter = [
         k
         if k.slots is None
-        else replace(k, events=events, narrow=narrow, trip_count=trips if k.trip_count < 0 else k.trip_count)
+        else replace(
+            k, events=events, narrow=k.narrow or narrow, trip_count=trips if k.trip_count < 0 else k.trip_count
+        )
         for k in launches
     ]
     return shorter, replace(layout, events=events)

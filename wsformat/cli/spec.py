@@ -172,11 +172,11 @@ def findings(scope: Analysis, *, measured: bool) -> list[dict[str, Any]]:
 def _of_spec(path: Path) -> list[dict[str, Any]]:
     """Findings about a role spec alone, ours or in the skill's form, and what the latter cannot say."""
     from wsformat.bundle import Bundle
-    from wsformat.manifest import parse_json, read_text
+    from wsformat.manifest import read_json
     from wsformat.rolespec import parse
     from wsformat.skillspec import from_skill, is_skill_spec
 
-    data = parse_json(read_text(path), str(path))
+    data = read_json(path)
     spec, unsaid = from_skill(data, str(path)) if is_skill_spec(data) else (parse(data, str(path)), [])
     bundle = Bundle.from_tables({"captures": [{"capture_id": "spec"}], **spec.table_rows("spec")})
     with bundle.duckdb() as connection:
@@ -200,13 +200,13 @@ def convert(spec: SpecFile, output: SpecOutput = None, force: Force = False) -> 
     import json as json_text
 
     from wsformat.cli.sink import check_file, write_text
-    from wsformat.manifest import parse_json, read_text
+    from wsformat.manifest import read_json
     from wsformat.rolespec import parse
     from wsformat.skillspec import from_skill, is_skill_spec, to_skill
 
     if output is not None:
         check_file(output, force=force)
-    data = parse_json(read_text(spec), str(spec))
+    data = read_json(spec)
     made: dict[str, Any]
     if is_skill_spec(data):
         ours, notes = from_skill(data, str(spec))
