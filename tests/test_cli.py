@@ -272,6 +272,25 @@ def test_query_and_export_write_files(tiny: Path, tmp_path: Path, name: str) -> 
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
+def test_no_column_of_a_query_is_lost(tiny: Path, tmp_path: Path) -> None:
+    """Columns of one name, as SELECT * of a join has them, are told apart, not overwritten."""
+    sql = "SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS a"
+    row = {"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}
+    assert ask("query", tiny, sql) == [row]
+    assert ok("query", tiny, "--csv", sql).replace('"', "") == "a,a_2,a_1,a_3\n1,2,3,4\n"
+    assert ok("query", tiny, sql).split() == ["a", "a_2", "a_1", "a_3", "1", "2", "3", "4"]
+    for suffix in (".json", ".csv", ".parquet", ".arrow"):
+        assert run("query", tiny, sql, "-o", tmp_path / f"x{suffix}").exit_code == 0
+    assert json.loads((tmp_path / "x.json").read_text()) == [row]
+    assert pq.read_table(tmp_path / "x.parquet").to_pylist() == [row]
+
+
+def test_info_counts_anchors_of_every_clock(tiny: Path) -> None:
+    clocks = [c for capture in ask("info", tiny)["captures"] for c in capture["clocks"]]
+    assert clocks
+    assert all(isinstance(clock["anchors"], int) for clock in clocks)
+
+
 def test_query_reads_standard_input(tiny: Path) -> None:
     result = CliRunner().invoke(app, ["query", str(tiny), "-", "--json"], input="SELECT 41 + 1 AS x")
     assert json.loads(result.stdout) == [{"x": 42}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -116,6 +117,10 @@ def never_written(folder: Path) -> list[object]:
     return [folder / "bad.i32", "--spec", folder / "ring.json"]
 
 
+def trips_of_zero(folder: Path) -> list[object]:
+    return [folder / "ring.i32", "--spec", folder / "ring.json", "--trip-count", "0"]
+
+
 def all_zero(folder: Path) -> list[object]:
     np.zeros(LAYOUT, np.uint32).tofile(folder / "bad.i32")
     return [folder / "bad.i32", "--spec", folder / "ring.json"]
@@ -169,13 +174,14 @@ def unknown_format(folder: Path) -> list[object]:
     ("case", "says"),
     [
         (wrong_length, "bad.i32"),
-        (half_a_word, "bad.i32"),
+        (half_a_word, "bad.i32: 253 bytes, not a multiple of the 4 bytes of a slot: cut off?"),
         (wrong_layout, "ring.i32"),
         (no_layout, "layout"),
         (unknown_role, "produser"),
         (event_out_of_range, "event_index"),
         (never_written, "wait_end"),
         (all_zero, "bad.i32"),
+        (trips_of_zero, "trip_count 0"),
         (truncated_npy, "bad.npy"),
         (directory, "is a directory"),
         (missing, "no such file"),
@@ -257,7 +263,8 @@ def test_a_damaged_bundle(stamps: Path, damage: Callable[[Path], object], says: 
         (["critical-path", "--cta", "5"], "no CTA 5"),
         (["query", "SELEC 1"], "SQL: Parser Error"),
         (["query", "SELECT * FROM nothing"], "nothing"),
-        (["query", "SELECT 1 AS a, 2 AS a"], "one name"),
+        (["query", ""], "no statement"),
+        (["query", "SELECT 1; SELECT 2"], "2 statements"),
         (["query", "SELECT 1", "--json", "--csv"], "exclude"),
         (["query", "SELECT 1", "-o", "x.xyz"], "x.xyz"),
         (["export", "x.csv"], "x.csv"),
@@ -336,6 +343,18 @@ def test_errors_of_the_system(stamps: Path, monkeypatch: pytest.MonkeyPatch, err
 
     monkeypatch.setattr(scope, "open_bundle", boom)
     fails("states", stamps / "there.wsformat", says=says)
+
+
+def test_an_export_onto_a_full_disk_names_the_file(stamps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wsformat.converters import perfetto
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(perfetto, "write", full)
+    out = stamps / "x.pftrace"
+    fails("export", stamps / "there.wsformat", out, says=f"{out}: cannot be written: No space left on device")
+    assert not out.exists()
 
 
 def test_a_warning_is_one_line(stamps: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import typer
 from wsformat.cli import scope as scopes
 from wsformat.cli.interrupt import interruptible
 from wsformat.cli.scope import BundlePath, Force, Json
-from wsformat.errors import BadRequest
+from wsformat.errors import BadRequest, WsformatError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -102,7 +102,9 @@ def import_(
         "experiment": experiment,
     }
     # Only what was asked for: a converter without that option says so.
-    options = named_options(option) | {n: v for n, v in given.items() if v is not None and v not in ("", [], False)}
+    options = named_options(option) | {
+        n: v for n, v in given.items() if v is not None and v is not False and v not in ("", [])
+    }
     with progress("import") as advance:
         read = import_files(files, options, format_name=format_, progress=advance)
         bundle = read.write(target, force=force, progress=advance)
@@ -255,7 +257,10 @@ def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, Any
     sink.check_file(out, force=force)
     with progress("export") as advance:
         watched = {PROGRESS: advance} if advance is not None and PROGRESS in module.OPTIONS else {}
-        return module.write(bundle, out, {**options, **watched}) or {}
+        try:
+            return module.write(bundle, out, {**options, **watched}) or {}
+        except OSError as error:
+            raise WsformatError(f"{out}: cannot be written: {error.strerror or error}") from error
 
 
 def settable(module: ModuleType) -> dict[str, str]:

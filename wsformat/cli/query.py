@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from wsformat.cli import scope as scopes
 from wsformat.cli.interrupt import interruptible
 from wsformat.cli.scope import BundlePath, Force, Json
 from wsformat.errors import BadRequest
+
+if TYPE_CHECKING:
+    import duckdb
 
 Sql = Annotated[str, typer.Argument(metavar="SQL", help="one SELECT in DuckDB's SQL; - reads it from standard input")]
 Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
@@ -41,12 +44,14 @@ def query(
     text = sys.stdin.read() if sql == "-" else sql
     opened = scopes.open_bundle(bundle)
     with opened.duckdb() as connection, interruptible(connection):
+        _check_statement(connection, text)
         if output is not None:
             name = "json" if json else "csv" if csv else ""
             written = sink.write_rows(sink.stream(connection, text), output, name=name, force=force)
             print(f"{output}: {scopes.count(written, 'row')}", file=sys.stderr)
             return
         table = run(connection, text)
+        table = table.rename_columns(sink.distinct(table.column_names))
     if json:
         out.write_json_rows(row for batch in table.to_batches() for row in batch.to_pylist())
     elif csv:
@@ -54,15 +59,30 @@ def query(
     else:
         numeric = [sink.is_number(f.type) for f in table.schema]
         columns = [name if right else "<" + name for name, right in zip(table.column_names, numeric, strict=True)]
-        shown = table.slice(0, MOST_ROWS).to_pydict() if len(set(table.column_names)) == table.num_columns else None
-        if shown is None:
-            raise BadRequest("SQL: two columns of the result have one name", "Rename one with AS.")
+        shown = table.slice(0, MOST_ROWS).to_pydict()
         out.print_table(columns, zip(*([sink.exact(v) for v in column] for column in shown.values()), strict=True))
         if table.num_rows > MOST_ROWS:
             print(
                 f"{table.num_rows - MOST_ROWS:,} more rows are not shown; --csv, --json or -o FILE gives all.",
                 file=sys.stderr,
             )
+
+
+def _check_statement(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Refuse nothing at all, and several statements, of which only the last one's rows would be seen.
+
+    Raises:
+        BadRequest
+    """
+    import duckdb
+
+    try:
+        found = len(connection.extract_statements(text))
+    except duckdb.Error:
+        return  # running it gives the better message
+    if found != 1:
+        what = f"{found} statements, one is expected" if found else "no statement"
+        raise BadRequest(f"SQL: {what}", 'Such as "SELECT role, SUM(stall) AS stall FROM role_state GROUP BY role".')
 
 
 def info(bundle: BundlePath, json: Json = False) -> None:
@@ -95,7 +115,7 @@ def bundle_info(scope: scopes.Analysis) -> dict[str, Any]:
             FROM lanes GROUP BY ALL ORDER BY capture_id, role, kind, completeness""",
         "clocks": """
             SELECT k.capture_id, k.scope, k.unit, k.step_ticks, k.width_bits, k.assumption, COUNT(*) AS clocks,
-                   SUM(k.wraps) FILTER (k.wraps >= 0) AS wraps, SUM(a.anchors) AS anchors
+                   SUM(k.wraps) FILTER (k.wraps >= 0) AS wraps, COALESCE(SUM(a.anchors), 0) AS anchors
             FROM clocks k LEFT JOIN (SELECT capture_id, clock, COUNT(*) AS anchors FROM clock_anchors GROUP BY ALL) a
               ON a.capture_id = k.capture_id AND a.clock = k.clock GROUP BY ALL ORDER BY ALL""",
         "accounting": """
@@ -160,7 +180,7 @@ def _print_info(found: dict[str, Any]) -> None:
             )
         for clock in capture["clocks"]:
             what = f"{scopes.count(clock['clocks'], 'clock')} of scope {clock['scope']} in unit {clock['unit']}"
-            what += f", step {_known(clock['step_ticks'])}, {number(clock['anchors'] or 0)} anchors"
+            what += f", step {_known(clock['step_ticks'])}, {number(clock['anchors'])} anchors"
             what += f", wraps undone {number(clock['wraps'])}"
             print(clean(f"  {what}" + (f", assumed {clock['assumption']}" if clock["assumption"] else "")))
         for name, value in capture["accounting"].items():

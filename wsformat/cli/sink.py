@@ -58,9 +58,23 @@ def stream(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchRea
         relation = connection.sql(sql)
         if relation is None:
             raise BadRequest("SQL: the statement gives no rows")
-        return relation.to_arrow_reader(BATCH_ROWS)
+        reader = relation.to_arrow_reader(BATCH_ROWS)
+        names = distinct(reader.schema.names)
+        if names == reader.schema.names:
+            return reader
+        schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+        return pa.RecordBatchReader.from_batches(schema, (batch.rename_columns(names) for batch in reader))
     except duckdb.Error as error:
         raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Column names of a result, each once: a, a_1, a_2, as DuckDB does it. JSON would keep the last one alone."""
+    result: list[str] = []
+    for name in names:
+        candidates = (name if n == 0 else f"{name}_{n}" for n in range(len(names) + 1))
+        result.append(next(c for c in candidates if c not in result and (c == name or c not in names)))
+    return result
 
 
 def write_rows(
