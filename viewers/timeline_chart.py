@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from wsformat.viewers.render import STALL, optional
@@ -197,7 +198,7 @@ class _Draw:
     def top(self, selection: Selection) -> Any:
         """The same ticks in ns, where anchors say how long a tick is."""
         rate = float(selection.axis.ns_per_tick or 0.0)
-        error = "" if selection.axis.error_ns is None else f", anchors ±{selection.axis.error_ns:g} ns"
+        error = "" if selection.axis.error_ns is None else f", anchors ±{math.ceil(selection.axis.error_ns):,} ns"
         # Round numbers of ns, at every zoom: the steps 1, 2, 5 that give some 5 to 10 labels.
         low, high = (f"domain('{SCALE}')[{end}]" for end in (0, 1))
         span = f"(({high} - {low}) * {rate!r} / {max(3, self.layout.width // 90)})"
@@ -290,7 +291,7 @@ def axis_title(selection: Selection) -> str:
     unit = "ns" if axis.unit == "ns" else f"{axis.unit}s"
     one = "CTA" if selection.groups[0].cta >= 0 and len(selection.groups) == 1 else "launch"
     if axis.kind == "mapped":
-        bound = "error bound unknown" if axis.error_ns is None else f"±{axis.error_ns:g} ns"
+        bound = "error bound unknown" if axis.error_ns is None else f"±{math.ceil(axis.error_ns):,} ns"
         return f"ns since the launch's first stamp (clocks joined by anchors, {bound})"
     if axis.kind == "own":
         each = "CTA" if len({(g.launch, g.cta) for g in selection.groups}) > len({g.launch for g in selection.groups}) \
