@@ -28,6 +28,7 @@ from wsformat.rolespec import Layout
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "overhead.md"
 TEXT = (HERE / "overhead.template.md").read_text()
+CUTE_RESULTS = "overhead_cute.json"
 RESULTS = ("overhead.json", "overhead_again.json")
 LAYOUT = Layout(3, 16, 64)
 TRIPS = (32, 64)
@@ -165,6 +166,7 @@ def table() -> str:
         costs=cost_table(runs[0]),
         whole=whole_table(runs),
         worst=100 * worst(runs, "all | held, shared"),
+        cute=cute_table(),
     )
 
 
@@ -213,6 +215,17 @@ def pass_table(runs: list[dict[str, Any]]) -> str:
     names = [name for name in next(iter(runs[0]["shapes"].values()))["lifetimes"] if name.endswith("| held, shared")]
     rows = [[name.split(" | ")[0], *(_cell(runs, shape, name) for shape in SHAPES)] for name in names]
     return _grid(["held, shared: pass", *SHAPES], rows)
+
+
+def cute_table() -> str:
+    """Inflation on the CuTe DSL GEMM: stamps, and IKET's ranges attached and not."""
+    held = json.loads((HERE / CUTE_RESULTS).read_text())
+    plain, attached = held["stamps"], held["under IKET"]
+    shapes = list(plain[0]["shapes"])
+    rows = [[f"stamps, {name}", *(_cell(plain, shape, name) for shape in shapes)] for name in ("all", "waits", "work")]
+    rows.append(["IKET ranges, not attached", *(_cell(plain, shape, "IKET ranges") for shape in shapes)])
+    rows.append(["IKET ranges, attached", *(_cell(attached, shape, "IKET ranges") for shape in shapes)])
+    return _grid(["CuTe DSL GEMM", *shapes], rows)
 
 
 def cost_table(run: dict[str, Any]) -> str:

@@ -120,10 +120,10 @@ class Stamps:
         self.recorded = (cta >= 0) & (cta % settings.cta_step == 0) & (number < settings.ctas)
         number = cutlass.Int64(cutlass.select_(self.recorded, number, cutlass.Int32(0)))
         whole = settings.layout.roles * settings.layout.events * settings.layout.iterations * WORD
-        self.slots = slots.toint() + number * whole
+        self.slots = self.origin = slots.toint() + number * whole
         self.record = records.toint() + number * RECORD_BYTES
         self.bits = cutlass.Int32(0)
-        self.base = cutlass.Int32(0)
+        self.base = self.buffer = cutlass.Int32(0)
 
     def __extract_mlir_values__(self) -> list[Any]:
         # The DSL's protocol for values that live through a dynamic loop.
@@ -139,7 +139,7 @@ class Stamps:
         """Attributes that are values of the kernel."""
         if self.settings is None:
             return ()
-        return ("thread", "recorded", "slots", "record", "bits", "base")
+        return ("thread", "recorded", "origin", "slots", "record", "bits", "buffer", "base")
 
     def begin(self) -> None:
         """All threads, at the top of the kernel: reads the clocks and empties the shared buffer."""
@@ -155,21 +155,37 @@ class Stamps:
         if self.shared:
             words = len(self.rows) * self.row_words
             # Static shared memory: what the kernel itself takes from dynamic shared memory stays where it is.
-            self.base = cute.arch.alloc_smem(cutlass.Int32, words, alignment=WORD).toint()
+            self.base = self.buffer = cute.arch.alloc_smem(cutlass.Int32, words, alignment=WORD).toint()
             for start in range(0, words, settings.threads):
                 at = self.thread + start
                 self._store("shared.u32", at < words, self.base + at * WORD, 0, cutlass.Int32(0), "r", "r")
         if self.rows:
             cute.arch.sync_threads()
 
-    def writer(self, elected: Any) -> None:
-        """Whether this thread writes; at the top of the kernel, before the roles part."""
-        if self.settings is None:
+    def writer(self, elected: Any, role: int = 0, shift: Any = None) -> None:
+        """Whether this thread writes; at the top of the kernel, before the roles part.
+
+        Args:
+            elected: true in one thread of each role.
+            role: with ``shift``, the first of several roles that run one piece of code.
+            shift: how far behind ``role`` this thread's role is: its stamps as ``role`` become those of that role.
+        """
+        settings = self.settings
+        if settings is None:
             return
         one = cutlass.Int32(cutlass.select_(elected & self.recorded, cutlass.Int32(1), cutlass.Int32(0)))
         # All bits or none, in a way that the compiler does not see through: every store gets a predicate of its own,
         # because stores under one predicate become a branch.
         self.bits = cutlass.Int32(_asm("sub.s32 $0, 0, $1;", T.i32(), [one], "=r,r"))
+        if shift is None:
+            return
+        if len(set(settings.masks[role:])) > 1:
+            raise BadRequest(f"roles from {role} on share their code, so a pass must stamp the same events in all")
+        if self.shared:
+            self.base += cutlass.Int32(shift) * (settings.masks[role].bit_count() * self.row_words * WORD)
+        else:
+            whole = settings.layout.events * settings.layout.iterations * WORD
+            self.slots += cutlass.Int64(cutlass.Int32(shift) * whole)
 
     def read(self) -> Any:
         """The clock now, to be stored later; 0 when off."""
@@ -216,14 +232,14 @@ class Stamps:
             for start in range(0, layout.iterations, settings.threads):
                 at = self.thread + start
                 mine = self.recorded & (at < layout.iterations)
-                to = self.slots + cutlass.Int64(at * WORD)
+                to = self.origin + cutlass.Int64(at * WORD)
                 offset = (role * layout.events + event) * layout.iterations * WORD
                 value = cutlass.Int32(
                     _asm(
                         "{ .reg .pred p; setp.ne.s32 p, $2, 0; mov.u32 $0, 0; "
                         f"@p ld.shared.u32 $0, [$1 + {row * self.row_words * WORD}]; }}",
                         T.i32(),
-                        [self.base + at * WORD, _flag(mine)],
+                        [self.buffer + at * WORD, _flag(mine)],
                         "=&r,r,r",
                     )
                 )

@@ -55,6 +55,17 @@ class Variant:
         return spec
 
 
+def loop_only(spec: dict[str, Any], kernel: str) -> dict[str, Any]:
+    """The role spec of a kernel that stamps its main loop alone."""
+    once = {e["event"] for e in spec["events"] if e["loop"] == "once"}
+    return {
+        **spec,
+        "capture": {**spec["capture"], "kernel": kernel},
+        "events": [e for e in spec["events"] if e["event"] not in once],
+        "spans": [s for s in spec["spans"] if s["begin_event"] not in once],
+    }
+
+
 VARIANTS = {
     "gemm_hopper": Variant(),
     "gemm_hopper_slow_producer": Variant(spin=1500),
