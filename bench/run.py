@@ -78,6 +78,29 @@ def step_view(out: str, view: str) -> dict[str, Any]:
     return {"seconds": seconds, "gib": peak_gib(), "rows": int(rows[0][0])}
 
 
+def step_export(out: str, trace: str, arguments: str, more: str) -> dict[str, Any]:
+    """A trace for viewers; seconds are of CPU (all threads), the model (SQL) and the encoding (numpy) apart."""
+    import wsformat
+    from wsformat.converters.perfetto.encode import trace as encode
+    from wsformat.converters.trace_build import build
+    from wsformat.converters.trace_model import save
+
+    def cpu() -> float:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return used.ru_utime + used.ru_stime
+
+    bundle = wsformat.open(out)
+    start = cpu()
+    model = build(bundle, flows="all" if more == "all" else "none", counters=more == "all")
+    built = cpu()
+    save(Path(trace), encode(model, arguments=arguments == "full"))
+    done = cpu()
+    return {
+        "seconds": done - start, "gib": peak_gib(), "rows": len(model.slices), "bytes": Path(trace).stat().st_size,
+        "parts": f"model {built - start:.2f} s, encoding {done - built:.2f} s",
+    }  # fmt: skip
+
+
 def step_numpy(buffer: str, iterations: str, out: str) -> dict[str, Any]:
     """Baseline: what a script does. Non-zero slots to columns, saved as compressed numpy."""
 
@@ -136,7 +159,21 @@ def measure(stamps: int) -> list[dict[str, Any]]:
             row("baseline: numpy to .npz", in_a_process("numpy", str(buffer), str(iterations), f"{name}/x.npz"), base)
         )
         rows.append(row("baseline: one JSON object an event", in_a_process("json", out, f"{name}/x.jsonl"), base))
+        rows += measure_traces(folder)
         rows += [row(f"view {view}", in_a_process("view", out, view)) for view in VIEWS]
+    return rows
+
+
+def measure_traces(folder: Path) -> list[dict[str, Any]]:
+    """A million spans out to Perfetto: lean slices with markers only, and everything."""
+    (folder / "traces").mkdir()
+    buffer, meta, iterations, _ = buffers.write(folder / "traces", buffers.STAMPS_AN_ITERATION * 1_000_000 // 6)
+    out = str(folder / "traces" / "ring.wsformat")
+    in_a_process("import", str(buffer), str(meta), str(iterations), out)
+    rows = []
+    for what, arguments, more in (("lean", "lean", "slices"), ("arguments, arrows, counters", "full", "all")):
+        result = in_a_process("export", out, str(folder / "x.pftrace"), arguments, more)
+        rows.append(row(f"perfetto, {what}, CPU: {result['parts']}", result))
     return rows
 
 

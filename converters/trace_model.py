@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
 
@@ -25,13 +26,14 @@ MAX_DEPTH = 500
 
 @dataclass(frozen=True)
 class Track:
-    """One row of the viewer: its place in the tree and among its siblings."""
+    """One row of the viewer: its place in the tree and among its siblings; ``capture`` numbers the notes of it."""
 
     track: int
     parent: int
     name: str
     rank: int
     kind: str
+    capture: int
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Slices:
     """Columns of equal length, one entry a span, ordered by (track, t0, -t1).
 
     ``t0``/``t1`` are on the model's axis, ``tick0``/``tick1`` on the span's own clock;
-    ``error_ns`` is NaN when unknown.
+    ``error_ns`` is NaN when unknown, ``span_id`` -1 for a span that is made of two stamps; ``capture`` numbers the
+    captures, ``wait`` says which slices are stalls.
     """
 
     track: Array
@@ -53,6 +56,9 @@ class Slices:
     clock: Array
     error_ns: Array
     complete: Array
+    span_id: Array
+    capture: Array
+    wait: Array
 
     def __len__(self) -> int:
         return len(self.t0)
@@ -60,23 +66,27 @@ class Slices:
 
 @dataclass(frozen=True)
 class Instants:
-    """Markers: stamps that begin or end no span."""
+    """Markers: stamps that begin or end no span, with the value recorded with them as text ('' none)."""
 
     track: Array
     t: Array
     name: Array
     iteration: Array
+    payload: pa.Array
 
 
 @dataclass(frozen=True)
 class Flows:
-    """Arrows from a moment on one track to the slice (an index into Slices) that it released.
+    """Arrows from a moment on one track (``track``, ``t``) to a moment on another (``head_track``, ``head_t``).
 
+    ``target`` is the slice that it released (an index into Slices; the head is its end), -1 when the head is no slice;
     ``clamped`` is how far the tail had to be moved back because viewers draw no arrow backwards in time.
     """
 
     track: Array
     t: Array
+    head_track: Array
+    head_t: Array
     name: Array
     target: Array
     binding: Array
@@ -85,7 +95,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class Counters:
-    """Step functions: ``value`` holds from ``t`` on."""
+    """Step functions, ordered by (track, t): ``value`` (float64) holds from ``t`` on."""
 
     track: Array
     t: Array
@@ -103,7 +113,8 @@ class TraceModel:
         notes: facts about the captures, (capture label, key, text), for the trace's metadata.
         spans_in: spans of the bundle, to check slices against.
         clamped: arrows whose tail was moved.
-        dropped: arrows that cannot be drawn, with the reason.
+        dropped: what cannot be drawn, by reason.
+        left_out: rows of tables that have no place in a trace.
     """
 
     axis: str
@@ -119,6 +130,7 @@ class TraceModel:
     spans_in: int
     clamped: int
     dropped: dict[str, int]
+    left_out: dict[str, int]
 
 
 def split_overlaps(lane: Array, t0: Array, t1: Array) -> Array:
@@ -171,6 +183,7 @@ def report(model: TraceModel, path: Path) -> dict[str, Any]:
         "counter_values": len(model.counters.t),
         "clamped": model.clamped,
         "dropped": model.dropped,
+        "left_out": model.left_out,
         "bytes": path.stat().st_size,
     }
 

@@ -44,8 +44,9 @@ LANES = """
 CREATE TEMP TABLE drawn_lane AS
 WITH used AS (SELECT DISTINCT capture_id, lane FROM point)
 SELECT l.capture_id, l.lane, l.launch, l.cta, l.sm, l.warp, l.role, l.name, l.process_id, l.thread_id,
-       c.nth AS capture, COALESCE(k.kind, '') AS launch_kind,
-       COALESCE(NULLIF(k.kernel, ''), NULLIF(c.kernel, ''), 'kernel') AS kernel,
+       l.kind AS lane_kind, c.nth AS capture, c.kernel AS capture_kernel, c.label AS capture_label,
+       (SELECT COUNT(*) FROM captures) AS captures,
+       COALESCE(k.kind, '') AS launch_kind, COALESCE(k.kernel, '') AS kernel,
        CAST(ROW_NUMBER() OVER (
          ORDER BY c.nth, l.launch, l.sm, l.cta, COALESCE(r.display_order, 0), l.warp, l.lane
        ) - 1 AS INTEGER) AS ord
@@ -63,9 +64,9 @@ TIME = (
 
 DRAWN = f"""
 SELECT o.ord, {TIME.format(t="s.t0")} AS t0, {TIME.format(t="s.t1")} AS t1, s.span AS name, s.state AS category,
-       s.iteration, s.t0 AS tick0, s.t1 AS tick1, s.clock, m.error_ns, s.complete
+       s.iteration, s.t0 AS tick0, s.t1 AS tick1, s.clock, m.error_ns, s.complete, s.span_id
 FROM (
-  SELECT capture_id, lane, span, state, iteration, t0, t1, clock, complete FROM span
+  SELECT capture_id, lane, span, state, iteration, t0, t1, clock, complete, span_id FROM span
   %s
 ) s
 JOIN mapped m ON m.capture_id = s.capture_id AND m.lane = s.lane
@@ -76,7 +77,7 @@ ORDER BY o.ord, t0, t1 DESC, s.iteration
 UNTRACKED = """
   UNION ALL
   SELECT i.capture_id, i.lane, 'untracked' AS span, 'untracked' AS state, -1 AS iteration, i.t0, i.t1, l.clock,
-         TRUE AS complete
+         TRUE AS complete, CAST(-1 AS BIGINT) AS span_id
   FROM state_interval i JOIN lanes l ON l.capture_id = i.capture_id AND l.lane = i.lane WHERE i.state = 'untracked'
 """
 
@@ -86,7 +87,7 @@ WITH ends AS (
   UNION
   SELECT capture_id, role, end_event AS event FROM span_types
 )
-SELECT o.ord, {TIME.format(t="e.t")} AS t, e.event AS name, e.iteration
+SELECT o.ord, {TIME.format(t="e.t")} AS t, e.event AS name, e.iteration, e.payload
 FROM events e
 JOIN mapped m ON m.capture_id = e.capture_id AND m.lane = e.lane
 JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.lane
@@ -96,7 +97,7 @@ ORDER BY o.ord, t
 """
 
 ARROWS = f"""
-SELECT p.ord AS from_ord, {TIME.format(t="s.signal_t")} AS t, w.ord AS to_ord, s.span, s.t0 AS tick0,
+SELECT p.ord AS from_ord, {TIME.format(t="s.signal_t")} AS t, w.ord AS to_ord, s.span, s.t0 AS tick0, s.span_id,
        s.consumer_iteration AS iteration,
        CASE WHEN s.barrier <> '' THEN s.barrier ELSE s.producer_event END AS name, s.is_binding AS binding
 FROM signal s
@@ -106,26 +107,50 @@ JOIN drawn_lane w ON w.capture_id = s.capture_id AND w.lane = s.consumer_lane
 WHERE %s
 """
 
-COUNTERS = f"""
-WITH step AS (
-  SELECT o.capture, l.launch, l.cta, l.sm, i.state, {TIME.format(t="i.t0")} AS t, 1 AS delta, o.ord
-  FROM state_interval i JOIN lanes l ON l.capture_id = i.capture_id AND l.lane = i.lane
-  JOIN mapped m ON m.capture_id = i.capture_id AND m.lane = i.lane
-  JOIN drawn_lane o ON o.capture_id = i.capture_id AND o.lane = i.lane WHERE i.state <> 'untracked' AND l.cta >= 0
-  UNION ALL
-  SELECT o.capture, l.launch, l.cta, l.sm, i.state, {TIME.format(t="i.t1")} AS t, -1 AS delta, o.ord
-  FROM state_interval i JOIN lanes l ON l.capture_id = i.capture_id AND l.lane = i.lane
-  JOIN mapped m ON m.capture_id = i.capture_id AND m.lane = i.lane
-  JOIN drawn_lane o ON o.capture_id = i.capture_id AND o.lane = i.lane WHERE i.state <> 'untracked' AND l.cta >= 0
-), at_t AS (
-  SELECT capture, launch, cta, state, t, SUM(delta) AS delta, MIN(ord) AS ord
-  FROM step GROUP BY capture, launch, cta, state, t
-)
-SELECT MIN(ord) OVER (PARTITION BY capture, launch, cta) AS ord, state, t, delta,
-       CAST(SUM(delta) OVER (
-         PARTITION BY capture, launch, cta, state ORDER BY t ROWS UNBOUNDED PRECEDING
-       ) AS BIGINT) AS value
-FROM at_t ORDER BY ord, state, t
+# Arrows that the source recorded; -1 is an end that it lost.
+RECORDED = f"""
+SELECT COALESCE(o.ord, -1) AS from_ord, COALESCE({TIME.format(t="e.from_t").replace("m.", "a.")}, -1) AS from_t,
+       COALESCE(w.ord, -1) AS to_ord, COALESCE({TIME.format(t="e.to_t").replace("m.", "b.")}, -1) AS to_t,
+       e.from_span_id, e.to_span_id, c.nth AS capture, e.kind AS name
+FROM edges e
+JOIN numbered_capture c ON c.capture_id = e.capture_id
+LEFT JOIN mapped a ON a.capture_id = e.capture_id AND a.lane = e.from_lane
+LEFT JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.from_lane
+LEFT JOIN mapped b ON b.capture_id = e.capture_id AND b.lane = e.to_lane
+LEFT JOIN drawn_lane w ON w.capture_id = e.capture_id AND w.lane = e.to_lane
+"""
+
+STATES = f"""
+SELECT o.ord, CAST(CASE WHEN i.state = 'stall' THEN 1 ELSE 0 END AS BIGINT) AS stalled,
+       {TIME.format(t="i.t0")} AS t0, {TIME.format(t="i.t1")} AS t1
+FROM state_interval i
+JOIN mapped m ON m.capture_id = i.capture_id AND m.lane = i.lane
+JOIN drawn_lane o ON o.capture_id = i.capture_id AND o.lane = i.lane
+WHERE i.state <> 'untracked' AND o.cta >= 0
+"""
+
+# A time series in a bundle is a stamp whose payload is a number; metrics have no time.
+SERIES = f"""
+SELECT o.ord, {TIME.format(t="e.t")} AS t, e.event AS name,
+       COALESCE(TRY_CAST(e.payload AS DOUBLE), CAST('nan' AS DOUBLE)) AS value
+FROM events e
+JOIN event_types k ON k.capture_id = e.capture_id AND k.role = e.role AND k.event = e.event
+JOIN mapped m ON m.capture_id = e.capture_id AND m.lane = e.lane
+JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.lane
+WHERE k.payload_type IN ('int', 'float') AND e.payload <> ''
+ORDER BY o.ord, name, t, e.iteration
+"""
+
+# What a stamp holds shows with its marker or its counter; a text with a stamp that begins or ends a span has no place.
+HIDDEN_PAYLOADS = """
+SELECT COUNT(*) FROM events e
+JOIN (
+  SELECT capture_id, role, begin_event AS event FROM span_types
+  UNION
+  SELECT capture_id, role, end_event AS event FROM span_types
+) x ON x.capture_id = e.capture_id AND x.role = e.role AND x.event = e.event
+LEFT JOIN event_types k ON k.capture_id = e.capture_id AND k.role = e.role AND k.event = e.event
+WHERE e.payload <> '' AND COALESCE(k.payload_type, 'text') NOT IN ('int', 'float')
 """
 
 NOTES = """

@@ -16,8 +16,9 @@ from trace_cases import HOSTILE, bundle_of, nasty
 
 from wsformat.bundle import Bundle
 from wsformat.converters import chrome, perfetto
-from wsformat.converters.perfetto.encode import event_order
-from wsformat.converters.perfetto.packing import Constant, Message, Varint, field_bytes, pack, varint
+from wsformat.converters.perfetto.encode import passes
+from wsformat.converters.perfetto.packing import Constant, Message, Varint, pack
+from wsformat.converters.trace_counters import steps
 from wsformat.converters.trace_model import split_overlaps
 from wsformat.errors import BadRequest
 
@@ -54,36 +55,83 @@ def test_levels_never_hold_crossing_intervals(rows: list[tuple[int, int, int]]) 
 
 
 @settings(max_examples=300)
-@given(intervals)
-def test_begin_and_end_packets_replay_to_the_same_intervals(rows: list[tuple[int, int, int]]) -> None:
+@given(intervals, st.integers(1, 50))
+def test_begin_and_end_packets_replay_to_the_same_intervals(rows: list[tuple[int, int, int]], block: int) -> None:
     """What a reader does: keep a stack a track; an end closes the slice that was opened last."""
     lane, t0, t1 = ordered(rows)
     level = split_overlaps(lane, t0, t1)
     track = lane * 100 + level
     order = np.lexsort((-t1, t0, track))
     track, t0, t1 = track[order], t0[order], t1[order]
+    written: list[tuple[int, int, bool, int]] = []
+    for start in range(0, len(rows), block):
+        for part, what in passes(t0[start : start + block], t1[start : start + block]):
+            for row in (part + start).tolist():
+                if what != "end":
+                    written.append((int(t0[row]), len(written), False, row))
+                if what != "begin":
+                    written.append((int(t1[row]), len(written), True, row))
     stacks: dict[int, list[int]] = {}
-    last: dict[int, int] = {}
     closed = []
-    for row, is_end in zip(*event_order(track, t0, t1), strict=True):
-        t = int(t1[row] if is_end else t0[row])
-        assert t >= last.get(int(track[row]), 0)
-        last[int(track[row])] = t
+    for t, _, is_end, row in sorted(written):
         stack = stacks.setdefault(int(track[row]), [])
         if is_end:
-            assert stack.pop() == row
-            closed.append(row)
+            # Whose end it is, nobody is told: it closes what was opened last.
+            last = stack.pop()
+            assert t1[last] == t
+            closed.append(last)
         else:
             stack.append(row)
     assert sorted(closed) == list(range(len(rows)))
 
 
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=30))
-def test_bulk_varints_are_the_plain_ones(values: list[int]) -> None:
-    part = Varint(4, np.array(values, dtype=np.int64))
-    message = Message(1, [Constant(b"\x48\x01", len(values)), part])
-    expected = b"".join(field_bytes(1, b"\x48\x01" + b"\x20" + varint(value)) for value in values)
-    assert pack(message) == expected
+def varints(data: bytes) -> list[int]:
+    """Every varint of the bytes, as any reader of the wire format takes them."""
+    found, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            found.append(value if value < 2**63 else value - 2**64)
+            value, shift = 0, 0
+    assert shift == 0
+    return found
+
+
+@given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.booleans()), min_size=1, max_size=30))
+def test_bulk_messages_hold_the_values(rows: list[tuple[int, bool]]) -> None:
+    values = np.array([value for value, _ in rows], dtype=np.int64)
+    keep = np.array([kept for _, kept in rows], dtype=bool)
+    first = Message(1, [Constant(b"\x48\x01", len(rows)), Varint(4, values, keep)])
+    second = Message(2, [Varint(5, values)], None)
+    data = pack(first, second)
+    expected: list[list[int]] = []
+    for value, kept in rows:
+        expected += [[0x48 >> 3, 1] + ([4, value] if kept else []), [5, value]]
+    got, at = [], 0
+    while at < len(data):
+        size = data[at + 1]
+        assert data[at] in (1 << 3 | 2, 2 << 3 | 2)
+        pairs = varints(data[at + 2 : at + 2 + size])
+        got.append([number >> 3 if index % 2 == 0 else number for index, number in enumerate(pairs)])
+        at += 2 + size
+    assert got == expected
+
+
+@settings(max_examples=200)
+@given(intervals.filter(bool), st.sampled_from([0, 2**40, 2**61]))
+def test_counts_of_open_intervals(rows: list[tuple[int, int, int]], far: int) -> None:
+    """Both ways of sorting: packed into one integer, and by columns where times are too far apart for that."""
+    key, t0, t1 = ordered([row for row in rows if row[2] > row[1]] or [(0, 1, 2)])
+    key, t0, t1 = np.append(key, 7), np.append(t0, far + 30), np.append(t1, far + 40)
+    moments = sorted({(int(k), int(t)) for k, a, b in zip(key, t0, t1, strict=True) for t in (a, b)})
+    expected, last = [], {}
+    for k, t in moments:
+        value = int(((key == k) & (t0 <= t) & (t < t1)).sum())
+        if value != last.get(k, 0):
+            expected.append((k, t, value))
+        last[k] = value
+    assert list(zip(*(column.tolist() for column in steps(key, t0, t1)), strict=True)) == expected
 
 
 def slices_of(path: Path) -> list[tuple[str, str, int, int]]:

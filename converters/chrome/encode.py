@@ -73,7 +73,7 @@ def _places(model: TraceModel) -> tuple[Array, Array, bytes]:
         rows.append(_meta("process_sort_index", number, 0, {"sort_index": number}))
     for track in model.tracks:
         if track.kind == "counter":
-            process[track.track] = numbers.get(track.parent, 1)
+            process[track.track] = numbers.get(_group(track, tracks), 1)
     return process, thread, ("\n".join([rows[0], rows[1], *[row + "," for row in rows[2:]]]) + "\n").encode()
 
 
@@ -156,26 +156,27 @@ def _instants(model: TraceModel, process: Array, thread: Array) -> Iterator[byte
     for start in range(0, len(marks.t), BLOCK):
         part = slice(start, start + BLOCK)
         track = marks.track[part]
+        payload = marks.payload[part]
+        held = pc.if_else(pc.not_equal(payload, ""), [f',"payload":{_json(text)}' for text in payload.to_pylist()], "")
         yield _lines(
             '{"ph":"i","s":"t","cat":"marker","name":', _texts(marks.name[part], model.names),
             ',"pid":', pa.array(process[track]).cast(pa.string()), ',"tid":', pa.array(thread[track]).cast(pa.string()),
             ',"ts":', _micros(marks.t[part]),
-            ',"args":{"iteration":', pa.array(marks.iteration[part]).cast(pa.string()), "}},\n",
+            ',"args":{"iteration":', pa.array(marks.iteration[part]).cast(pa.string()), held, "}},\n",
         )  # fmt: skip
 
 
 def _arrow_tails(model: TraceModel, process: Array, thread: Array) -> Iterator[bytes]:
-    """Both ends of an arrow as X events without length: at the signal, and at the end of the wait."""
-    flows, slices = model.flows, model.slices
+    """Both ends of an arrow as X events without length: at the signal, and at the end of the wait (or at its head)."""
+    flows = model.flows
     for start in range(0, len(flows.t), BLOCK):
         part = slice(start, start + BLOCK)
         number = pa.array(np.arange(start + 1, start + 1 + len(flows.t[part]), dtype=np.int64)).cast(pa.string())
         category = pc.if_else(pa.array(flows.binding[part]), '"binding"', '"signal"')
         name = _texts(flows.name[part], model.names)
-        target = flows.target[part]
         for direction, track, t in (
             ("flow_out", flows.track[part], flows.t[part]),
-            ("flow_in", slices.track[target], slices.t1[target]),
+            ("flow_in", flows.head_track[part], flows.head_t[part]),
         ):
             yield _lines(
                 '{"ph":"X","name":', name, ',"cat":', category,
@@ -189,7 +190,15 @@ def _counters(model: TraceModel, process: Array) -> Iterator[bytes]:
     counters = model.counters
     if len(counters.t) == 0:
         return
-    kinds = {track.track: track.name for track in model.tracks if track.kind == "counter"}
+    tracks = {track.track: track for track in model.tracks}
+    # A series of one process is known by its name alone, so those of a lane are named with it.
+    kinds = {
+        track.track: track.name
+        if tracks[track.parent].kind != "lane"
+        else f"{tracks[track.parent].name} / {track.name}"
+        for track in model.tracks
+        if track.kind == "counter"
+    }
     texts = sorted(set(kinds.values()))
     code = np.array([texts.index(kinds.get(i, texts[0])) for i in range(len(model.tracks) + 1)], dtype=np.int32)
     for start in range(0, len(counters.t), BLOCK):
@@ -198,5 +207,5 @@ def _counters(model: TraceModel, process: Array) -> Iterator[bytes]:
         yield _lines(
             '{"ph":"C","name":', _texts(code[track], texts), ',"pid":', pa.array(process[track]).cast(pa.string()),
             ',"ts":', _micros(counters.t[part]),
-            ',"args":{"lanes":', pa.array(counters.value[part]).cast(pa.string()), "}},\n",
+            ',"args":{"value":', pa.array(counters.value[part]).cast(pa.string()), "}},\n",
         )  # fmt: skip

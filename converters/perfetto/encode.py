@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from wsformat.converters.perfetto.packing import (
     Array,
     Constant,
     Fixed64,
     Message,
+    Part,
+    Texts,
     Varint,
     field_bytes,
     field_varint,
@@ -21,8 +24,9 @@ from wsformat.converters.trace_model import TraceModel
 # Field numbers of perfetto/protos (TracePacket, TrackEvent, TrackDescriptor, DebugAnnotation, InternedData).
 PACKET = 1
 TIMESTAMP, SEQUENCE, FLAGS, TRACK_EVENT, CLOCK_SNAPSHOT, INTERNED, DEFAULTS, DESCRIPTOR = 8, 10, 13, 11, 6, 12, 59, 60
-CLOCK_ID = 58
-TYPE, UUID, NAME_IID, CATEGORY_IID, ANNOTATION, COUNTER_VALUE, FLOW, TERMINATING_FLOW = 9, 11, 10, 3, 4, 30, 47, 48
+CLOCK_ID, EVENT_DEFAULTS = 58, 11
+TYPE, UUID, NAME_IID, CATEGORY_IID, ANNOTATION, FLOW, TERMINATING_FLOW = 9, 11, 10, 3, 4, 47, 48
+COUNTER_VALUE, DOUBLE_VALUE = 30, 44
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 SEQ = 1
 BOOTTIME = 6
@@ -30,7 +34,7 @@ OWN_CLOCK = 128
 """A clock of the trace's own, tied to BOOTTIME at its base: timestamps stay short and exact at any epoch."""
 CLEARED, NEEDS = 1, 2
 BLOCK = 200_000
-ARGUMENTS = ("iteration", "begin_tick", "end_tick", "clock", "error_ns", "incomplete")
+ARGUMENTS = ("iteration", "begin_tick", "end_tick", "clock", "error_ns", "incomplete", "payload")
 EXPLICIT_ORDER = 3
 NO_MERGE = 2
 
@@ -87,12 +91,9 @@ def _head(model: TraceModel) -> bytes:
         if track.kind == "counter":
             body += field_bytes(8, b"")
         parts.append(_packet(field_varint(SEQUENCE, SEQ) + field_bytes(DESCRIPTOR, body)))
-    roots = [track.track for track in model.tracks if track.parent == 0]
-    for number, root in enumerate(roots):
-        facts = [(key, text) for capture, key, text in model.notes if capture == number] or [
-            (key, text) for _, key, text in model.notes
-        ]
-        body = field_varint(TYPE, INSTANT) + field_varint(UUID, root) + field_varint(NAME_IID, len(names))
+    for root in [track for track in model.tracks if track.parent == 0]:
+        facts = [(key, text) for capture, key, text in model.notes if capture == root.capture]
+        body = field_varint(TYPE, INSTANT) + field_varint(UUID, root.track) + field_varint(NAME_IID, len(names))
         for key, text in facts:
             body += field_bytes(ANNOTATION, field_bytes(10, key) + field_bytes(6, text))
         parts.append(_event_packet(0, body))
@@ -108,75 +109,89 @@ def _categories(model: TraceModel) -> list[str]:
     return [*model.categories, "marker", "signal", "binding", "released"]
 
 
-def event_order(track: Array, t0: Array, t1: Array) -> tuple[Array, Array]:
-    """Order of begins and ends in the file: (row, is_end) so that slices of one track nest.
+def passes(t0: Array, t1: Array) -> Iterator[tuple[Array, str]]:
+    """Rows of a block and what to write of them, so that slices of one track nest when a reader sorts by time.
 
-    At equal times on a track ends come first, inner before outer; a slice of no length ends right after it begins.
-    Rows are in order (track, t0, -t1).
+    A reader keeps the order of the file where times are equal, and an end closes the slice that was opened last.
+    So ends go before begins, and a slice without length is written whole, after those that begin with it.
+    Rows are in order (track, t0, -t1); blocks of such rows can follow each other.
     """
-    rows = np.arange(len(t0))
-    row = np.concatenate([rows, rows])
-    is_end = np.concatenate([np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)])
-    empty = (t1 == t0)[row]
-    t = np.concatenate([t0, t1])
-    early = is_end & ~empty
-    # Ends of slices that have length go first, the last begun first; then begins, each empty one with its end.
-    rank = np.where(early, -row - 1, 2 * row + is_end)
-    order = np.lexsort((rank, t, track[row]))
-    return row[order], is_end[order]
+    empty = t0 == t1
+    long = np.flatnonzero(~empty)
+    yield long, "end"
+    yield long, "begin"
+    yield np.flatnonzero(empty), "both"
 
 
 def _slices(model: TraceModel, arguments: bool, progress: Progress | None) -> Iterator[bytes]:
     slices = model.slices
     ends_flow = _flows_by_target(model)
-    row, is_end = event_order(slices.track, slices.t0, slices.t1)
-    for start in range(0, len(row), BLOCK):
-        part, ends = row[start : start + BLOCK], is_end[start : start + BLOCK]
-        rows = len(part)
-        begins = ~ends
-        parts: list[Constant | Varint | Fixed64 | Message] = [
-            Constant(field_varint(TYPE, BEGIN), rows, begins),
-            Constant(field_varint(TYPE, END), rows, ends),
-            Varint(UUID, slices.track[part]),
-            Varint(NAME_IID, slices.name[part] + 1, begins),
-            Varint(CATEGORY_IID, slices.category[part] + 1, begins),
-        ]
-        iteration = slices.iteration[part]
-        parts.append(_annotation(1, iteration, begins & (iteration >= 0)))
-        if arguments:
-            parts.append(_annotation(2, slices.tick0[part], begins))
-            parts.append(_annotation(3, slices.tick1[part], begins))
-            parts.append(_annotation(4, slices.clock[part], begins))
-            error = slices.error_ns[part]
-            known = begins & ~np.isnan(error)
-            parts.append(_annotation(5, np.where(known, np.ceil(np.nan_to_num(error)), 0).astype(np.int64), known))
-        parts.append(_annotation(6, np.ones(rows, dtype=np.int64), begins & ~slices.complete[part]))
-        for flow in ends_flow:
-            number = flow[part]
-            parts.append(Fixed64(TERMINATING_FLOW, number + 1, begins & (number >= 0)))
-        t = np.where(ends, slices.t1[part], slices.t0[part])
-        yield _packets(t, parts, needs=begins)
+    for start in range(0, len(slices), BLOCK):
+        stop = min(start + BLOCK, len(slices))
+        for rows, what in passes(slices.t0[start:stop], slices.t1[start:stop]):
+            part = rows + start
+            if len(part) == 0:
+                continue
+            track = slices.track[part]
+            end = _packet_rows(slices.t1[part], [Constant(field_varint(TYPE, END), len(part))], interned=False)
+            if what == "end":
+                yield pack(_track_defaults(track), end)
+                continue
+            begin = _packet_rows(slices.t0[part], _begin(model, part, arguments, ends_flow))
+            yield pack(_track_defaults(track), begin, *([end] if what == "both" else []))
         if progress is not None:
-            progress("slices", min(start + BLOCK, len(row)) // 2, len(slices))
+            progress("slices", stop, len(slices))
 
 
-def _annotation(iid: int, values: Array, mask: Array) -> Message:
-    """One integer argument of the rows of the mask."""
-    rows = len(values)
-    return Message(ANNOTATION, [Constant(field_varint(1, iid), rows, mask), Varint(4, values, mask)], mask)
-
-
-def _packets(t: Array, event: list[Constant | Varint | Fixed64 | Message], needs: Array | None = None) -> bytes:
-    rows = len(t)
-    if rows == 0:
-        return b""
-    packet = [
-        Varint(TIMESTAMP, t),
-        Constant(field_varint(SEQUENCE, SEQ), rows),
-        Constant(field_varint(FLAGS, NEEDS), rows, needs),
-        Message(TRACK_EVENT, event),
+def _begin(model: TraceModel, part: Array, arguments: bool, ends_flow: list[Array]) -> list[Part]:
+    slices, rows = model.slices, len(part)
+    iteration, complete = slices.iteration[part], slices.complete[part]
+    parts: list[Part] = [
+        Constant(field_varint(TYPE, BEGIN), rows),
+        Varint(NAME_IID, slices.name[part] + 1),
+        Varint(CATEGORY_IID, slices.category[part] + 1),
     ]
-    return pack(Message(PACKET, packet))
+    if (iteration >= 0).any():
+        parts.append(_annotation(1, iteration, iteration >= 0))
+    if arguments:
+        parts += [_annotation(2, slices.tick0[part]), _annotation(3, slices.tick1[part])]
+        parts.append(_annotation(4, slices.clock[part]))
+        error = slices.error_ns[part]
+        known = ~np.isnan(error)
+        if known.any():
+            parts.append(_annotation(5, np.where(known, np.ceil(np.nan_to_num(error)), 0).astype(np.int64), known))
+    if not complete.all():
+        parts.append(_annotation(6, np.ones(rows, dtype=np.int64), ~complete))
+    for flow in ends_flow:
+        number = flow[part]
+        if (number >= 0).any():
+            parts.append(Fixed64(TERMINATING_FLOW, number + 1, number >= 0))
+    return parts
+
+
+def _annotation(iid: int, values: Array, mask: Array | None = None) -> Message:
+    """One integer argument of the rows of the mask."""
+    name = Constant(field_varint(1, iid), len(values), mask)
+    return Message(ANNOTATION, [name, Varint(4, values, mask)], mask)
+
+
+def _track_defaults(track: Array) -> Message:
+    """Before the first event of every run of one track: that its events, and all to come, are on that track."""
+    first = np.ones(len(track), dtype=bool)
+    first[1:] = track[1:] != track[:-1]
+    fixed = field_varint(SEQUENCE, SEQ) + field_varint(FLAGS, NEEDS)
+    event = Message(EVENT_DEFAULTS, [Varint(UUID, track, first)], first)
+    clock = Constant(field_varint(CLOCK_ID, OWN_CLOCK), len(track), first)
+    return Message(PACKET, [Constant(fixed, len(track), first), Message(DEFAULTS, [clock, event], first)], first)
+
+
+def _packet_rows(t: Array, event: list[Part], *, interned: bool = True) -> Message:
+    fixed = field_varint(SEQUENCE, SEQ) + (field_varint(FLAGS, NEEDS) if interned else b"")
+    return Message(PACKET, [Varint(TIMESTAMP, t), Constant(fixed, len(t)), Message(TRACK_EVENT, event)])
+
+
+def _packets(t: Array, track: Array, event: list[Part], *, interned: bool = True) -> bytes:
+    return pack(_track_defaults(track), _packet_rows(t, event, interned=interned)) if len(t) else b""
 
 
 def _late(model: TraceModel) -> Array:
@@ -186,7 +201,10 @@ def _late(model: TraceModel) -> Array:
     the end of the wait, which is also where the arrow belongs in the picture; the others end in the wait itself.
     """
     flows = model.flows
-    return flows.t > model.slices.t0[flows.target]
+    late = flows.target < 0
+    known = np.flatnonzero(~late)
+    late[known] = flows.t[known] > model.slices.t0[flows.target[known]]
+    return late
 
 
 def _flows_by_target(model: TraceModel) -> list[Array]:
@@ -217,12 +235,13 @@ def _instants(model: TraceModel) -> Iterator[bytes]:
         iteration = marks.iteration[part]
         yield _packets(
             marks.t[part],
+            marks.track[part],
             [
                 Constant(field_varint(TYPE, INSTANT), rows),
-                Varint(UUID, marks.track[part]),
                 Varint(NAME_IID, marks.name[part] + 1),
                 Constant(field_varint(CATEGORY_IID, category), rows),
                 _annotation(1, iteration, iteration >= 0),
+                *_payload(marks.payload[part]),
             ],
         )
 
@@ -237,9 +256,9 @@ def _arrow_tails(model: TraceModel) -> Iterator[bytes]:
         number = np.arange(start, start + rows, dtype=np.int64)
         yield _packets(
             flows.t[part],
+            flows.track[part],
             [
                 Constant(field_varint(TYPE, INSTANT), rows),
-                Varint(UUID, flows.track[part]),
                 Varint(NAME_IID, flows.name[part] + 1),
                 Varint(CATEGORY_IID, np.where(flows.binding[part], binding, signal)),
                 Fixed64(FLOW, number + 1),
@@ -248,18 +267,18 @@ def _arrow_tails(model: TraceModel) -> Iterator[bytes]:
 
 
 def _arrow_heads(model: TraceModel) -> Iterator[bytes]:
-    """An instant at the end of every wait that began before its signal."""
+    """An instant at the end of every wait that began before its signal, and where an arrow ends in no slice."""
     number = np.flatnonzero(_late(model))
+    number = number[np.argsort(model.flows.head_track[number], kind="stable")]
     category = len(model.categories) + 4
     for start in range(0, len(number), BLOCK):
         part = number[start : start + BLOCK]
-        target = model.flows.target[part]
         rows = len(part)
         yield _packets(
-            model.slices.t1[target],
+            model.flows.head_t[part],
+            model.flows.head_track[part],
             [
                 Constant(field_varint(TYPE, INSTANT), rows),
-                Varint(UUID, model.slices.track[target]),
                 Varint(NAME_IID, model.flows.name[part] + 1),
                 Constant(field_varint(CATEGORY_IID, category), rows),
                 Fixed64(TERMINATING_FLOW, part + 1),
@@ -271,12 +290,21 @@ def _counters(model: TraceModel) -> Iterator[bytes]:
     counters = model.counters
     for start in range(0, len(counters.t), BLOCK):
         part = slice(start, start + BLOCK)
-        rows = len(counters.t[part])
-        yield _packets(
-            counters.t[part],
-            [
-                Constant(field_varint(TYPE, COUNTER), rows),
-                Varint(UUID, counters.track[part]),
-                Varint(COUNTER_VALUE, counters.value[part]),
-            ],
-        )
+        value = counters.value[part]
+        whole = np.abs(value) < 2**53
+        whole &= np.floor(value) == value
+        event: list[Part] = [Constant(field_varint(TYPE, COUNTER), len(value))]
+        event.append(Varint(COUNTER_VALUE, np.where(whole, value, 0).astype(np.int64), whole))
+        if not whole.all():
+            event.append(Fixed64(DOUBLE_VALUE, value, ~whole))
+        yield _packets(counters.t[part], counters.track[part], event, interned=False)
+
+
+def _payload(texts: pa.Array) -> list[Part]:
+    """The value that was recorded with a stamp, as an argument: the text as it is, exact."""
+    plain = texts.to_pylist() if len(texts) else []
+    given = np.array([bool(text) for text in plain], dtype=bool)
+    if not given.any():
+        return []
+    name = Constant(field_varint(1, ARGUMENTS.index("payload") + 1), len(given), given)
+    return [Message(ANNOTATION, [name, Texts(6, plain, given)], given)]

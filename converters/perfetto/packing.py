@@ -1,7 +1,8 @@
 """Protocol-buffer bytes in bulk: columns of fields become the bytes of many messages at once, with numpy.
 
 A message type with few, scalar fields is a list of parts; each part knows the length it takes in every row, so that
-all messages are written into one buffer, field by field, without a loop over rows.
+all messages are written into one buffer, field by field, without a loop over rows. Varints of one column are padded to
+the width of the widest of its rows, which every reader of the wire format takes: a column is then a few strided writes.
 """
 
 from __future__ import annotations
@@ -23,28 +24,9 @@ class Part(Protocol):
         """Write the rows' bytes at these offsets; rows of length 0 write nothing."""
 
 
-def varint_lengths(values: Array) -> Array:
-    """Bytes that each uint64 takes as a varint, 1 to 10."""
-    values = values.astype(np.uint64, copy=False)
-    lengths = np.ones(len(values), dtype=np.int64)
-    for bits in range(7, 64, 7):
-        more = values >= np.uint64(1 << bits)
-        if not more.any():
-            break
-        lengths += more
-    return lengths
-
-
-def put_varints(buffer: Array, at: Array, values: Array, lengths: Array) -> None:
-    """Write varints at offsets."""
-    rest = values.astype(np.uint64, copy=True)
-    longest = int(lengths.max(initial=0))
-    for index in range(longest):
-        rows = slice(None) if index == 0 and bool((lengths > 0).all()) else np.flatnonzero(lengths > index)
-        byte = (rest[rows] & np.uint64(0x7F)).astype(np.uint8)
-        more = lengths[rows] > index + 1
-        buffer[at[rows] + index] = byte | (more.astype(np.uint8) << 7)
-        rest[rows] >>= np.uint64(7)
+def varint_width(values: Array) -> int:
+    """Bytes that the largest of these uint64 takes as a varint, 1 to 10."""
+    return max(1, -(-int(values.max(initial=0)).bit_length() // 7))
 
 
 def varint(value: int) -> bytes:
@@ -69,15 +51,23 @@ def field_bytes(number: int, value: bytes | str) -> bytes:
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
+def _lengths(width: int, rows: int, mask: Array | None) -> Array:
+    return np.full(rows, width, dtype=np.int64) if mask is None else np.where(mask, width, 0)
+
+
+def _put_padded(buffer: Array, at: Array, values: Array, width: int) -> None:
+    for index in range(width):
+        byte = (values >> np.uint64(7 * index)).astype(np.uint8) & np.uint8(0x7F)
+        buffer[at + index] = byte if index == width - 1 else byte | np.uint8(0x80)
+
+
 class Constant:
     """The same bytes in every row, or in the rows of a mask."""
 
     def __init__(self, data: bytes, rows: int, mask: Array | None = None) -> None:
         self.data = np.frombuffer(data, dtype=np.uint8)
         self.mask = mask
-        self.lengths = np.full(rows, len(data), dtype=np.int64)
-        if mask is not None:
-            self.lengths[~mask] = 0
+        self.lengths = _lengths(len(data), rows, mask)
 
     def put(self, buffer: Array, at: Array) -> None:
         """See :class:`Part`."""
@@ -90,34 +80,52 @@ class Varint:
     """A varint field; rows outside the mask leave it out. Negative numbers take ten bytes, as the wire format says."""
 
     def __init__(self, number: int, values: Array, mask: Array | None = None) -> None:
-        self.tag = Constant(varint(number << 3), len(values), mask)
-        self.values = values.astype(np.int64, copy=False).view(np.uint64)
-        self.own = varint_lengths(self.values)
-        if mask is not None:
-            self.own = np.where(mask, self.own, 0)
-        self.lengths = self.tag.lengths + self.own
+        self.tag = varint(number << 3)
+        self.mask = mask
+        kept = values if mask is None else values[mask]
+        self.values = kept.astype(np.int64, copy=False).view(np.uint64)
+        self.width = varint_width(self.values)
+        self.lengths = _lengths(len(self.tag) + self.width, len(values), mask)
 
     def put(self, buffer: Array, at: Array) -> None:
         """See :class:`Part`."""
-        self.tag.put(buffer, at)
-        put_varints(buffer, at + self.tag.lengths, self.values, self.own)
+        places = at if self.mask is None else at[self.mask]
+        for index, byte in enumerate(self.tag):
+            buffer[places + index] = byte
+        _put_padded(buffer, places + len(self.tag), self.values, self.width)
 
 
 class Fixed64:
-    """A fixed64 field; rows outside the mask leave it out."""
+    """A field of eight bytes, integers or doubles; rows outside the mask leave it out."""
 
     def __init__(self, number: int, values: Array, mask: Array | None = None) -> None:
         self.tag = Constant(varint(number << 3 | 1), len(values), mask)
-        self.mask = np.ones(len(values), dtype=bool) if mask is None else mask
-        self.raw = values.astype("<u8").view(np.uint8).reshape(-1, 8)
-        self.lengths = self.tag.lengths + np.where(self.mask, 8, 0)
+        self.mask = mask
+        kept = values if mask is None else values[mask]
+        plain = kept.astype("<f8" if kept.dtype.kind == "f" else "<u8")
+        self.raw = plain.view(np.uint8).reshape(-1, 8)
+        self.lengths = _lengths(len(self.tag.data) + 8, len(values), mask)
 
     def put(self, buffer: Array, at: Array) -> None:
         """See :class:`Part`."""
         self.tag.put(buffer, at)
-        places = (at + self.tag.lengths)[self.mask]
+        places = (at if self.mask is None else at[self.mask]) + len(self.tag.data)
         for index in range(8):
-            buffer[places + index] = self.raw[self.mask, index]
+            buffer[places + index] = self.raw[:, index]
+
+
+class Texts:
+    """A length-delimited field with a text of its own in every row of the mask, else left out."""
+
+    def __init__(self, number: int, texts: Sequence[str], mask: Array) -> None:
+        fields = [field_bytes(number, text) if keep else b"" for text, keep in zip(texts, mask.tolist(), strict=True)]
+        self.lengths = np.array([len(field) for field in fields], dtype=np.int64)
+        self.data = np.frombuffer(b"".join(fields), dtype=np.uint8)
+
+    def put(self, buffer: Array, at: Array) -> None:
+        """See :class:`Part`."""
+        within = np.arange(len(self.data)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        buffer[np.repeat(at, self.lengths) + within] = self.data
 
 
 class Message:
@@ -128,31 +136,36 @@ class Message:
 
     def __init__(self, number: int, parts: Sequence[Part], mask: Array | None = None) -> None:
         self.parts = parts
-        self.content = np.sum([part.lengths for part in parts], axis=0)
-        rows = len(self.content)
         self.mask = mask
-        self.tag = Constant(varint(number << 3 | 2), rows, mask)
-        self.size = varint_lengths(self.content.astype(np.uint64))
-        if mask is not None:
-            if self.content[~mask].any():
-                raise ValueError("a part writes rows that the message leaves out")
-            self.size = np.where(mask, self.size, 0)
-        self.lengths = self.tag.lengths + self.size + self.content
+        self.tag = varint(number << 3 | 2)
+        self.content = np.add.reduce([part.lengths for part in parts])
+        if mask is not None and self.content[~mask].any():
+            raise ValueError("a part writes rows that the message leaves out")
+        self.width = varint_width(self.content)
+        self.lengths = self.content + _lengths(len(self.tag) + self.width, len(self.content), mask)
 
     def put(self, buffer: Array, at: Array) -> None:
         """See :class:`Part`."""
-        self.tag.put(buffer, at)
-        at = at + self.tag.lengths
-        put_varints(buffer, at, self.content.astype(np.uint64), self.size)
-        at = at + self.size
+        places = at if self.mask is None else at[self.mask]
+        content = self.content if self.mask is None else self.content[self.mask]
+        for index, byte in enumerate(self.tag):
+            buffer[places + index] = byte
+        _put_padded(buffer, places + len(self.tag), content.view(np.uint64), self.width)
+        inside = np.zeros_like(at)
+        inside += at
+        inside += len(self.tag) + self.width
         for part in self.parts:
-            part.put(buffer, at)
-            at = at + part.lengths
+            part.put(buffer, inside)
+            inside += part.lengths
 
 
-def pack(message: Message) -> bytes:
-    """The bytes of all rows, one after the other."""
-    ends = np.cumsum(message.lengths)
-    buffer = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
-    message.put(buffer, ends - message.lengths)
+def pack(*messages: Message) -> bytes:
+    """The bytes of all rows, one after the other; of each row its messages in turn."""
+    lengths = np.add.reduce([message.lengths for message in messages])
+    ends = np.cumsum(lengths)
+    buffer = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
+    at = ends - lengths
+    for message in messages:
+        message.put(buffer, at)
+        at += message.lengths
     return buffer.tobytes()
