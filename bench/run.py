@@ -231,7 +231,14 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    steps = {"import": step_import, "view": step_view, "numpy": step_numpy, "json": step_json, "ncu": step_ncu}
+    steps = {
+        "import": step_import,
+        "view": step_view,
+        "numpy": step_numpy,
+        "json": step_json,
+        "export": step_export,
+        "ncu": step_ncu,
+    }
     if sys.argv[1:2] == ["--step"]:
         print(json.dumps(steps[sys.argv[2]](*sys.argv[3:])))
         return
