@@ -128,7 +128,7 @@ def test_damaged_tables_are_reported(checker: Path, tmp_path: Path) -> None:
         shutil.copytree(CORPUS / "valid" / "ring.wsformat", path)
         (path / "events.parquet").write_bytes(damaged)
         report = reports(checker, [path])[path]
-        assert {"E103", "E105"} <= set(report["codes"]) <= {"E103", "E104", "E105"}, name
+        assert report["codes"] == ["E103", "E105" if len(damaged) == len(whole) else "E104"], name
         assert {"E506", "E703"} <= {entry["code"] for entry in report["not_checked"]}
 
 

@@ -98,6 +98,7 @@ export function checkFiles(root, manifest, report, dataMode) {
       bytes.set(table, content);
       if (BigInt(content.length) !== BigInt(entry.bytes)) {
         report.add('E104', `${entry.file} has ${content.length} bytes, the manifest says ${entry.bytes}`, place);
+        continue;
       }
       const sha256 = dataMode ? createHash('sha256').update(content).digest('hex') : entry.sha256;
       if (sha256 !== entry.sha256) report.add('E105', `${entry.file} has sha256 ${sha256}`, place);

@@ -29,8 +29,6 @@ function references(d, tables, add) {
     for (const {name: column, points_to: to} of columns) {
       const code = to && BY_TARGET[to.table];
       if (!code || d[to.table].broken) continue;
-      // A bundle without captures is E209 alone.
-      if (to.table === 'captures' && !d.captures.n) continue;
       const defined = rowsOf(to.table, to.column);
       for (let row = 0; row < d[name].n; row++) {
         // A row of an undefined capture can point nowhere: that is E502 alone.
@@ -44,7 +42,7 @@ function references(d, tables, add) {
   }
   // Tables of extensions refer by capture_id alone.
   for (const [name, table] of tables) {
-    const ids = SPEC.tables[name] || !d.captures.n ? null : table.columns.get('capture_id')?.values;
+    const ids = SPEC.tables[name] || d.captures.broken ? null : table.columns.get('capture_id')?.values;
     ids?.forEach((id, row) => {
       if (!rowsOf('captures', 'capture_id').has(key(id))) add('E502', name, row, `capture ${id}`, 'capture_id');
     });
@@ -94,8 +92,8 @@ function points(d, add) {
   const look = (code, name, role, column) => {
     for (let row = 0; row < d[name].n; row++) {
       const point = d[name][column][row] ?? '';
-      // The points of a role that is not there are E505 alone.
-      if (!roles.has(key(d[name].capture_id[row], d[name][role][row]))) continue;
+      // The points of a dependency on a role that is not there are E505 alone.
+      if (code === 'E511' && !roles.has(key(d[name].capture_id[row], d[name][role][row]))) continue;
       if (point !== '' && !declared.has(key(d[name].capture_id[row], d[name][role][row], point))) {
         add(code, name, row, `${column} ${point} is not declared for ${d[name][role][row]}`, column);
       }
