@@ -50,6 +50,7 @@ def to_bundle(recording: Recording, source: Source, mapping: ImportMapping, fact
     options = {k: v for k, v in source.options.items() if v not in (None, "")}
     said = {"mapping": mapping.name} if mapping.name else {}
     capture = provenance.capture_id(source.hashes, dict(mapping.values) or None, {**options, **facts})
+    _merge_names(recording)
     order, number = _lane_order(recording)
     roles = _roles(recording, mapping)
     lanes = [recording.lanes[i] | {"role": roles[i], "lane": n} for n, i in enumerate(order)]
@@ -137,6 +138,20 @@ def to_bundle(recording: Recording, source: Source, mapping: ImportMapping, fact
             )
         )  # fmt: skip
     return Bundle.from_tables(data, sources=entries)
+
+
+def _merge_names(recording: Recording) -> None:
+    """One number for a text, however often the pool holds it: ordinals count texts."""
+    known: dict[str, int] = {}
+    code = np.array([known.setdefault(text, len(known)) for text in recording.names] + [-1], np.int64)
+    types: dict[int, str] = {}
+    for name, kind in recording.payload_types.items():
+        merged = int(code[name])
+        types[merged] = kind if types.get(merged, kind) == kind else "text"
+    recording.names, recording.payload_types = list(known), types
+    spans, instants, edges = recording.spans, recording.instants, recording.edges
+    spans.name, spans.category = code[spans.name], code[spans.category]
+    instants.name, edges.kind = code[instants.name], code[edges.kind]
 
 
 def _lane_order(recording: Recording) -> tuple[list[int], Array]:

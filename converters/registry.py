@@ -30,7 +30,7 @@ from wsformat.errors import BadRequest, MalformedInput, UnknownFormat
 
 HEAD_BYTES = 65_536
 
-READERS: tuple[str, ...] = ("raw_stamps", "ncu", "chrome", "iket", "tag64")
+READERS: tuple[str, ...] = ("raw_stamps", "ncu", "chrome", "iket", "tag64", "perfetto")
 """Modules that have ``sniff`` and ``read``."""
 
 WRITERS: tuple[str, ...] = ("perfetto", "chrome", "skill_npz")

@@ -197,6 +197,13 @@ def test_cut_files_give_what_came_before(name: str, tmp_path: Path) -> None:
     assert findings(bundle)["truncated"]
 
 
+def test_one_name_written_in_two_ways_is_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"mma"},{"ph":"X","pid":1,"tid":1,"ts":3,"dur":1,'
+                    '"name":"\\u006dma"}]')  # fmt: skip
+    assert [(row["span"], row["iteration"]) for row in spans(load(path, tmp_path))] == [("mma", 0), ("mma", 1)]
+
+
 def test_chunks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[Any] = [
         {**X, "ts": n, "name": f'n{n % 7} \\" {{ [', "args": {"a": [1, {"b": "]}"}]}} for n in range(300)

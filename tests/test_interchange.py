@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from perfetto_bytes import BEGIN, END, INSTANT, event, field, save
 from trace_import_case import events_file
 
 from wsformat import samples
@@ -62,6 +63,11 @@ def test_readers_fill_what_they_declare(captures: Path, tmp_path: Path) -> None:
         "ncu": filled(captures / "ncu" / "gemm_grid.details.csv")
         | filled(captures / "ncu" / "seed_metrics.mixed_stdout.csv"),
     }  # fmt: skip
+    path = save(
+        tmp_path,
+        event(1, BEGIN, 1, field(23, "work"), field(47, 5, "fixed64")), event(2, END, 1), event(3, INSTANT, 1),
+    )  # fmt: skip
+    found["perfetto"] = filled(path, mapping=MAPPING)
     for name in registry.READERS:
         declared = set(registry.converter(name).CARRIES["in"])
         assert found[name] <= declared, name

@@ -1,12 +1,16 @@
-"""Out: native Perfetto traces (``.pftrace``, ``.pftrace.gz``) for ui.perfetto.dev and trace_processor."""
+"""Native Perfetto traces: in, track events of any writer, and out, for ui.perfetto.dev and trace_processor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from wsformat.bundle import Bundle
+from wsformat.converters.import_options import FACT_OPTIONS, MAPPING, plain_head
+from wsformat.converters.perfetto.wire import fields, packets
 from wsformat.converters.trace_build import build
 from wsformat.converters.trace_model import as_flag, report, save
 
@@ -14,25 +18,66 @@ NAME = "perfetto"
 TITLE = "native Perfetto trace"
 EXTENSIONS = (".pftrace", ".pftrace.gz", ".perfetto-trace")
 OPTIONS = {
-    "flows": "arrows: all declared edges (all), binding ones only (binding), or none; default all",
-    "arguments": "full: ticks, clock and error bound with every slice; lean: only the iteration; default full",
-    "untracked": "true: also draw intervals that are not instrumented; default false",
-    "counters": "false: no counters of active and stalled lanes; default true",
+    "flows": "export: arrows: all declared edges (all), binding ones only (binding), or none; default all",
+    "arguments": "export: full: ticks, clock and error bound with every slice; lean: only the iteration; default full",
+    "untracked": "export: true: also draw intervals that are not instrumented; default false",
+    "counters": "export: false: no counters of active and stalled lanes; default true",
     "progress": "function called with (what, done, total)",
+    **MAPPING,
+    **FACT_OPTIONS,
 }
 LOSSES = (
-    "Spans of one lane that cross go to tracks of their own beside the lane; none is lost.",
-    "An arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
-    "Without anchors one tick is drawn as one nanosecond and every CTA starts at its own zero; the trace says so.",
-    "Predictions, metrics, rules and findings have no place in a trace.",
+    "Out: spans of one lane that cross go to tracks of their own beside the lane; none is lost.",
+    "Out: an arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
+    "Out: without anchors one tick is drawn as one nanosecond and every CTA starts at its own zero; the trace says so.",
+    "Out: predictions, metrics, rules and findings have no place in a trace.",
+    "In: the format has no states, roles or losses: spans are scopes unless a mapping says more.",
+    "In: slices, instants, counters, flows and flat annotations of track events; other packets are left out.",
+    "In: tracks are lanes, named with those above them; clocks other than the trace's own are not converted.",
+    "In: iterations are ordinals of a name in its track; units of counters are not kept.",
 )
 
 CARRIES = {
+    "in": (
+        "captures", "lanes", "clocks", "roles", "event_types", "span_types", "dependencies", "events", "spans", "edges",
+        "findings", "attributes",
+    ),
     "out": (
         "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
         "dependencies", "events", "spans",
     ),
 }  # fmt: skip
+
+SNIFF_PACKETS = 4
+
+
+def sniff(head: bytes, path: Path) -> bool:
+    """Whether it begins with packets of a trace that hold known fields; packed files are looked into."""
+    data = plain_head(head)
+    begin, end, _ = packets(data)
+    if not len(begin):
+        # One packet may be larger than the head.
+        return False
+    found, broken = fields(
+        np.frombuffer(data, np.uint8), begin[:SNIFF_PACKETS], end[:SNIFF_PACKETS], {8, 10, 11, 12, 13, 60}
+    )
+    return not broken.any() and any(len(field.owner) for field in found.values())
+
+
+def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
+    """Read one trace.
+
+    Args:
+        paths: one file.
+        options: the mapping and facts of OPTIONS.
+
+    Raises:
+        MalformedInput: no Perfetto trace; names the byte.
+    """
+    from wsformat.converters.perfetto.importing import read_trace
+
+    bundle: Bundle = read_trace(paths, options)
+    return bundle
 
 
 def write(bundle: Bundle, path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
