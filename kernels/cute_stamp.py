@@ -41,6 +41,8 @@ RECORD_BYTES = 40
 CLOCK = "mov.u32 $0, %clock;"
 CLOCK64 = "mov.u64 $0, %clock64;"
 GLOBALTIMER = "mov.u64 $0, %globaltimer;"
+COUNT_THREADS = "{ .reg .pred p; setp.eq.u32 p, 0, 0; bar.red.popc.u32 $0, 0, p; }"
+"""A barrier of the whole CTA with a result."""
 SMID = "mov.u32 $0, %smid;"
 
 
@@ -221,10 +223,11 @@ class Stamps:
         settings = self.settings
         if settings is None:
             return
-        cute.arch.sync_threads()
+        # A warp may run on past a barrier until something needs it: the clock is read only once the count is there.
+        here = cutlass.Int32(_asm(COUNT_THREADS, T.i32(), [], "=r"))
         first = self.recorded & (self.thread == 0)
-        self._record(first, 24, CLOCK64)
-        self._record(first, 16, GLOBALTIMER)
+        self._record(first, 24, CLOCK64, here)
+        self._record(first, 16, GLOBALTIMER, here)
         if not self.shared:
             return
         layout = settings.layout
@@ -253,8 +256,12 @@ class Stamps:
             raise BadRequest(f"stamp of role {role}, event {event}: outside of the layout {layout}")
         return (role, event) in self.rows
 
-    def _record(self, condition: Any, offset: int, read: str) -> None:
-        value = cutlass.Int64(_asm(read, T.i64(), [], "=l"))
+    def _record(self, condition: Any, offset: int, read: str, after: Any = None) -> None:
+        if after is None:
+            value = cutlass.Int64(_asm(read, T.i64(), [], "=l"))
+        else:
+            text = f"{{ .reg .pred p; setp.ne.s32 p, $1, 0; mov.u64 $0, 0; @p {read} }}"
+            value = cutlass.Int64(_asm(text, T.i64(), [after], "=l,r"))
         self._store("global.u64", condition, self.record, offset, value, "l", "l")
 
     @staticmethod

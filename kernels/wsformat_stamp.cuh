@@ -297,8 +297,9 @@ template <class Config> class Recorder<Config, true> {
 
     // All threads, after the last stamp: reads the clocks, then copies the shared buffer. Synchronises the CTA.
     __device__ __forceinline__ void end() {
-        __syncthreads();
-        if (recorded_ && this_thread() == 0) {
+        // A warp may run on past a barrier until something needs it: the clock is read only once the count is there.
+        const bool everybody = __syncthreads_count(1) != 0;
+        if (everybody && recorded_ && this_thread() == 0) {
             records_->clock_end = clock64();
             records_->globaltimer_end = globaltimer();
         }

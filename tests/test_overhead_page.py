@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wsformat.kernels.recording import Recording
+
 pytestmark = pytest.mark.sources
 
 
@@ -41,6 +43,18 @@ def test_slope_and_interval(overhead: Any) -> None:
     assert 0.5 * 1.96 * 0.0046 < overhead.interval(noisy, bare) < 2 * 1.96 * 0.0046
     with pytest.raises(KeyError):
         overhead.slope({"32": [1.0]})
+
+
+def test_two_regimes_of_the_same_kernel(overhead: Any) -> None:
+    """The page says that the consumers take turns with all stamps, and begin together in the pass work."""
+    found = Recording.load(overhead.HERE / "gemm_cute_grid.npz")
+    offset = {}
+    for launched in found.launches:
+        assert launched.slots is not None
+        begin = launched.slots.astype(np.int64)[:, 1:, 2, 20:]
+        offset[found.passes[launched.number]["name"]] = float(np.median(abs(begin[:, 1] - begin[:, 0])))
+    assert offset["all"] == pytest.approx(257, abs=12)
+    assert offset["work"] == pytest.approx(30, abs=12)
 
 
 def test_every_recorded_build_was_right_and_kept_its_registers(overhead: Any) -> None:

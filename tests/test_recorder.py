@@ -255,6 +255,16 @@ def test_real_recordings(name: str, tmp_path: Path) -> None:
         assert share["producer"]["untracked_share"] > 0.5
 
 
+def test_the_recording_of_the_cute_example(tmp_path: Path) -> None:
+    found = Recording.load(EXAMPLES / "gemm_cute.npz")
+    bundle = to_bundle(found, ["all", "waits", "work"])
+    bundle.write(tmp_path / "x.wsformat")
+    assert [p for p in validate(tmp_path / "x.wsformat").problems if p.level != "I"] == []
+    assert {c["completeness"] for c in rows(bundle, "captures") if c["kind"] == "stamped"} == {"complete"}
+    assert bundle.table("events").num_rows == 64 * (14 + 9 + 6)
+    assert 505 < found.slope(CLEAN) < 525
+
+
 def test_a_slow_producer_is_untracked_and_its_consumers_wait() -> None:
     found = Recording.load(EXAMPLES / "gemm_hopper_slow_producer.npz")
     (slots,) = [k.slots for k in found.launches if k.slots is not None and k.number == 0]
