@@ -87,6 +87,11 @@ class RoleSpec:
                 data[name] = dict(getattr(self, name))
         for section in SECTIONS:
             data[section] = [dict(row) for row in getattr(self, section)]
+        # An unknown lag is left out: whoever fills it in then says the steps too, which are 1 with a lag.
+        for row in data.get("dependencies", ()):
+            if row["producer_step"] == 0:
+                for name in ("iteration_lag", "producer_step", "consumer_step"):
+                    del row[name]
         return data
 
     def table_rows(self, capture_id: str) -> dict[str, list[Row]]:

@@ -202,6 +202,8 @@ def export(
         else:
             print(out)
             for name, value in report.items():
+                if value == {}:
+                    continue
                 print(f"  {name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
         return
     if table and view:

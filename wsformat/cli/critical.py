@@ -52,7 +52,7 @@ def _print(scope: Analysis, shares: list[dict[str, Any]]) -> None:
         print(line)
     unit = "/".join(scopes.units(scope)) or "tick"
     whole = sum(row["ticks"] for row in shares if row["level"] == "pace")
-    print(f"Critical path of launch {shares[0]['launch']}, CTA {shares[0]['cta']}: {whole:,} {unit}s.\n")
+    print(f"Critical path of launch {shares[0]['launch']}, CTA {shares[0]['cta']}: {whole:,} {scopes.plural(unit)}.\n")
     body = []
     for row in shares:
         if row["level"] == "pace":
@@ -72,7 +72,8 @@ def _print(scope: Analysis, shares: list[dict[str, Any]]) -> None:
     print_table(columns, body, title="In detail:")
     bound = sum(r["ticks"] for r in shares if r["level"] == "span" and r["verdict"] in ("other", "unknown"))
     if bound:
-        print(f"\n{bound:,} {unit}s are stalls that no declared edge explains: before them the path is a lower bound.")
+        what = f"{bound:,} {scopes.plural(unit)} are stalls that no declared edge explains"
+        print(f"\n{what}: before them the path is a lower bound.")
 
 
 def _print_each(path: list[dict[str, Any]]) -> None:

@@ -55,7 +55,10 @@ def zip_(bundle: BundlePath, output: ZipTarget = None, force: Force = False, jso
 def unzip(archive: Archive, output: Unpacked = None, force: Force = False, json: Json = False) -> None:
     """Unpack a zipped bundle; one that is damaged or would write elsewhere is refused."""
     from wsformat.archive import unzip_bundle
+    from wsformat.errors import BadRequest
 
+    if output is None and archive.suffix != ".zip":
+        raise BadRequest(f"{archive}: no name NAME.wsformat.zip, so the bundle has no name", "Name it: -o X.wsformat.")
     target = output or Path(archive.name.removesuffix(".zip"))
     unzip_bundle(archive, target, force=force)
     _say(json, target)

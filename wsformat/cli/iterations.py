@@ -106,6 +106,7 @@ def disturbance(row: dict[str, Any]) -> str:
     slope = row["method"] == "slope"
     trips = f"trips {row['trips_low']} to {row['trips_high']}" if slope else f"{row['trips_high']} trips"
     what = "an iteration" if slope else "a CTA lifetime"
-    ticks = f"{number(row['ticks'], 2)} {row['kind']}, {number(row['clean_ticks'], 2)} clean {row['unit']}s {what}"
+    unit = scopes.plural(row["unit"])
+    ticks = f"{number(row['ticks'], 2)} {row['kind']}, {number(row['clean_ticks'], 2)} clean {unit} {what}"
     launches = f"{row['launches']} {row['kind']} and {row['clean_launches']} clean launches"
     return f"{percent(row['perturbation'], sign=True)} by {row['method']} ({ticks}; {trips}, {launches})"

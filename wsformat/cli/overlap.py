@@ -120,7 +120,7 @@ def _print(scope: Analysis, found: list[dict[str, Any]], each: bool) -> None:
         print("\nFewer than two to compare.")
         return
     unit = found[0]["unit"] or "tick"
-    print(f"Ticks are {unit}s. Window: the recorded windows of the lanes of each CTA.\n")
+    print(f"Ticks are {scopes.plural(unit)}. Window: the recorded windows of the lanes of each CTA.\n")
     columns = ["launch", "cta"] if each else []
     columns += ["<A", "<B", "both active", "of A", "of B", "of union", "A active", "B active", "union", "window"]
     columns += [] if each else ["CTAs"]

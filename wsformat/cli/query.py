@@ -69,7 +69,7 @@ def query(
 
 
 def _check_statement(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Refuse nothing at all, and several statements, of which only the last one's rows would be seen.
+    """Refuse nothing at all, several statements, of which only the last one's rows would be seen, and what writes.
 
     Raises:
         BadRequest
@@ -77,12 +77,19 @@ def _check_statement(connection: duckdb.DuckDBPyConnection, text: str) -> None:
     import duckdb
 
     try:
-        found = len(connection.extract_statements(text))
+        statements = connection.extract_statements(text)
     except duckdb.Error:
         return  # running it gives the better message
+    found = len(statements)
     if found != 1:
         what = f"{found} statements, one is expected" if found else "no statement"
         raise BadRequest(f"SQL: {what}", 'Such as "SELECT role, SUM(stall) AS stall FROM role_state GROUP BY role".')
+    # PIVOT counts as several; COPY, ATTACH and the like would write files that nobody named with -o.
+    if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI):
+        raise BadRequest(
+            f"SQL: a statement of kind {statements[0].type.name}, only SELECT is run",
+            "Write the rows of a SELECT to a file with -o FILE.",
+        )
 
 
 def info(bundle: BundlePath, json: Json = False) -> None:
@@ -155,6 +162,8 @@ def _print_info(found: dict[str, Any]) -> None:
     print(clean(f"{found['path']}: format version {found['version']}" + (f", written by {writer}" if writer else "")))
     print()
     print_table(["<table", "rows"], found["tables"].items())
+    print()
+    print(f"views, for `wsformat query`: {', '.join(found['views'])}")
     for capture in found["captures"]:
         print()
         title = capture["label"] or capture["capture_id"]

@@ -86,7 +86,7 @@ class Analysis:
         if len(self.captures) != 1:
             raise BadRequest(
                 f"{self.bundle.path}: holds {len(self.captures)} captures, this command takes one",
-                f"Choose with --capture: {names(self.labels)}.",
+                f"Choose with --capture: {names({i: self.labels[i] for i in self.captures})}.",
             )
         return self.captures[0]
 
@@ -115,7 +115,8 @@ def open_bundle(path: Path) -> Bundle:
 def choose_captures(bundle: Bundle, wanted: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """Labels of all captures by id, and the ids chosen: by label, by the start of an id, or all for ''.
 
-    Captures of clean launches only accompany others: they are chosen when their id is named or nothing else is there.
+    Captures of clean launches and predictions only accompany others: they are chosen when their id or label is named
+    or nothing else is there.
 
     Raises:
         BadRequest: no such capture, or several.
@@ -124,9 +125,10 @@ def choose_captures(bundle: Bundle, wanted: str) -> tuple[dict[str, str], tuple[
     labels = {row["capture_id"]: row["label"] or "" for row in captures}
     if not labels:
         raise BadRequest(f"{bundle.path}: holds no capture")
-    stamped = tuple(row["capture_id"] for row in captures if row["kind"] != "clean") or tuple(labels)
     if not wanted:
-        return labels, stamped
+        alone = ("clean", "predicted")
+        return labels, tuple(row["capture_id"] for row in captures if row["kind"] not in alone) or tuple(labels)
+    stamped = tuple(row["capture_id"] for row in captures if row["kind"] != "clean") or tuple(labels)
     chosen = tuple(i for i in stamped if labels[i] == wanted)
     chosen = chosen or tuple(i for i in labels if i.startswith(wanted))
     if len(chosen) != 1:
@@ -216,6 +218,11 @@ def headline(scope: Analysis) -> list[str]:
 def count(number: int, one: str, many: str = "") -> str:
     """'1 CTA', '2 CTAs'."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def plural(unit: str) -> str:
+    """'cycles', and 'ns' as it is."""
+    return unit if unit.endswith("s") else f"{unit}s"
 
 
 def perturbations(scope: Analysis) -> list[dict[str, Any]]:

@@ -117,7 +117,7 @@ def _print(scope: Analysis, lanes: list[dict[str, Any]], each: bool) -> None:
         print("\nNo stamps and no spans here, so there are no states; `wsformat info` lists what there is.")
         return
     unit = "/".join(scopes.units(scope)) or "tick"
-    print(f"Ticks are {unit}s{'; mean of the lanes' if spread else ''}; shares are of the extent.\n")
+    print(f"Ticks are {scopes.plural(unit)}{'; mean of the lanes' if spread else ''}; shares are of the extent.\n")
     columns = [f"<{name}" for name, on in several.items() if on]
     columns += ["launch", "cta", "lane", "<role"] if each else ["<role", "lanes"]
     columns += ["extent", "active", "untracked", "blocked", "satisfied", "unjudged", "gross stall"]
@@ -155,9 +155,15 @@ def _mean(total: int, lanes: int) -> str:
 def notes(scope: Analysis, groups: list[dict[str, Any]]) -> list[str]:
     """What a reader must know to read the table rightly."""
     lines = [
-        "blocked: the wait cost this; satisfied: stamps and test of a wait that was over already; unjudged: no edge.",
+        "blocked: the wait cost this; satisfied: stamps and test of a wait that was over already; "
+        "unjudged: no edge, or its lag or signal is unknown.",
         "gross stall = blocked + satisfied + unjudged. untracked = not instrumented; it says nothing about idleness.",
     ]
+    if groups and not any(g["active"] or g["stall"] for g in groups):
+        lines.append(
+            "No span here is declared as work or as a wait. A trace: import it with -O mapping=PRESET or FILE "
+            "(docs/interchange.md); a stamp buffer: declare spans in its role spec."
+        )
     hidden = hidden_waits(scope)
     if hidden:
         lines.append(f"Active spans that hide a wait (their share includes waiting): {', '.join(hidden)}.")

@@ -12,7 +12,7 @@ from wsformat.cli.iterations import disturbance, iteration_figures
 from wsformat.cli.output import number, percent, share
 from wsformat.cli.overlap import overlap_of, set_names
 from wsformat.cli.query import bundle_info
-from wsformat.cli.scope import Analysis, count
+from wsformat.cli.scope import Analysis, count, plural
 from wsformat.cli.states import by_role, hidden_waits, lane_states
 from wsformat.cli.waits import wait_groups
 
@@ -52,7 +52,7 @@ def imported(found: Found) -> str:
 def speed(found: Found) -> list[str]:
     """How fast the loop runs, and what the stamps did to it."""
     lines = [
-        f"Without stamps the loop takes {number(row['clean_ticks'])} {row['unit']}s an iteration, with them "
+        f"Without stamps the loop takes {number(row['clean_ticks'])} {plural(row['unit'])} an iteration, with them "
         f"{number(row['ticks'])}: these stamps change it by {percent(row['perturbation'], sign=True)}."
         for row in found["iterations"]["perturbation"]
         if row["method"] == "slope"

@@ -98,7 +98,7 @@ def _print(scope: Analysis, found: list[dict[str, Any]]) -> None:
         return
     several = len({row["capture_id"] for row in found}) > 1
     unit = "/".join(scopes.units(scope)) or "tick"
-    print(f"Ticks are {unit}s, summed over all lanes.\n")
+    print(f"Ticks are {scopes.plural(unit)}, summed over all lanes.\n")
     columns = ["<capture"] if several else []
     columns += ["<role", "<span", "<barrier"]
     ticks, verdicts = [], []
@@ -113,6 +113,11 @@ def _print(scope: Analysis, found: list[dict[str, Any]]) -> None:
     print_table([*columns, *figures, "<binding producer"], ticks)
     print()
     print_table([*columns, *VERDICTS], verdicts, title="Verdicts (number of waits):")
+    if any(not row["binding"] for row in found):
+        print(
+            "\nBinding producer unknown: no edge ends at the wait, or its lag is unknown, or its signal has no stamp; "
+            f"`wsformat spec check {scope.bundle.path}` says which."
+        )
     resolution = scopes.resolution_note(scope)
     if resolution:
         print("\n" + resolution)
@@ -125,7 +130,7 @@ def _binding(row: dict[str, Any], most: int = 3) -> str:
         f"{b['role']}.{b['event']} {number(b['waits'])} waits, blocked {number(b['blocked'])}" for b in row["binding"]
     ]
     more = [f"{len(listed) - most} more"] if len(listed) > most else []
-    return "; ".join(listed[:most] + more) or "none declared or stamped"
+    return "; ".join(listed[:most] + more) or "unknown"
 
 
 def _print_each(found: list[dict[str, Any]]) -> None:

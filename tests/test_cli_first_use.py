@@ -1,0 +1,91 @@
+"""What somebody stumbles over who uses the commands for the first time, on the data that ships."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cli_case
+import pytest
+from typer.testing import CliRunner
+
+from wsformat.cli.main import app
+from wsformat.samples import path as sample
+
+
+def ok(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def gemm(tmp_path: Path) -> Path:
+    """The balanced GEMM, imported with a spec in the other form: it says no lags."""
+    path = tmp_path / "gemm.wsformat"
+    ok("import", sample("balanced_r0.i32"), "--spec", sample("gemm_spec.json"), "--layout", "3,16,64", "-o", path)
+    return path
+
+
+def test_a_producer_that_is_unknown_is_not_called_undeclared(gemm: Path) -> None:
+    text = ok("waits", gemm)
+    consumer = next(line for line in text.splitlines() if line.startswith("consumer0"))
+    assert consumer.endswith("unknown")  # the edge is declared, its lag is not
+    assert f"`wsformat spec check {gemm}` says which" in text
+    assert "no known lag" in ok("spec", "check", gemm)
+
+
+def test_the_lag_filled_into_a_converted_spec_counts(tmp_path: Path) -> None:
+    converted = tmp_path / "roles.json"
+    ok("spec", "convert", sample("gemm_spec.json"), "-o", converted)
+    spec = json.loads(converted.read_text())
+    for edge in spec["dependencies"]:
+        assert not {"iteration_lag", "producer_step", "consumer_step"} & set(edge)
+        edge["iteration_lag"] = 4 if edge["barrier"] == "empty" else 0
+    converted.write_text(json.dumps(spec))
+    path = tmp_path / "gemm.wsformat"
+    ok("import", sample("balanced_r0.i32"), "--spec", converted, "--layout", "3,16,64", "-o", path)
+    rows = json.loads(ok("query", path, "SELECT COUNT(*) AS n FROM wait WHERE verdict = 'unknown'", "--json"))
+    assert rows == [{"n": 0}]
+
+
+def test_info_names_the_views_that_a_query_can_ask(gemm: Path) -> None:
+    line = next(line for line in ok("info", gemm).splitlines() if line.startswith("views"))
+    assert {"role_state", "wait", "overlap"} <= set(line.removeprefix("views, for `wsformat query`: ").split(", "))
+
+
+def test_a_prediction_beside_a_capture_asks_for_no_choice(gemm: Path) -> None:
+    before = ok("overlap", gemm, "consumer0", "consumer1")
+    ok("predict", "hopper_gemm", "--into", gemm)
+    assert ok("overlap", gemm, "consumer0", "consumer1") == before
+    assert "hopper_gemm" not in ok("states", gemm)
+    assert "hopper_gemm" in ok("states", gemm, "--capture", "hopper_gemm")
+
+
+def test_nanoseconds_have_no_plural(tmp_path: Path) -> None:
+    rows = cli_case.tables()
+    rows["clocks"][0] |= {"unit": "ns", "scope": "device", "sm": -1}
+    path = tmp_path / "ns.wsformat"
+    cli_case.Bundle.from_tables(rows).write(path)
+    for command in ("states", "waits", "overlap", "critical-path"):
+        text = ok(command, path)
+        assert " ns" in text
+        assert "nss" not in text
+
+
+def test_a_trace_without_states_says_how_to_get_them(tmp_path: Path) -> None:
+    trace = tmp_path / "t.json"
+    events = [{"ph": "X", "name": "wait", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5} for i in range(3)]
+    trace.write_text(json.dumps({"traceEvents": events}))
+    ok("import", trace, "-o", tmp_path / "t.wsformat")
+    assert "-O mapping=" in ok("states", tmp_path / "t.wsformat")
+
+
+def test_unzip_of_what_is_no_archive_does_not_advise_to_replace_it(tmp_path: Path) -> None:
+    file = tmp_path / "x.bin"
+    file.write_bytes(b"data")
+    result = CliRunner().invoke(app, ["unzip", str(file)])
+    assert result.exit_code == 2
+    assert "-o X.wsformat" in result.stderr
+    assert "--force" not in result.stderr
+    assert file.read_bytes() == b"data"
