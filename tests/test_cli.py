@@ -12,6 +12,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
+from wsformat.bundle import Bundle
 from wsformat.cli import docs
 from wsformat.cli.main import app
 from wsformat.version import __version__
@@ -207,6 +208,29 @@ def test_iterations(tiny: Path) -> None:
     text = ok("iterations", tiny)
     assert rows_of(text, "launch")[0][:3] == ["0", "producer", "100.00"]
     assert "Perturbation: unknown" in text
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Path:
+    """A bundle of which one role alone wrote a stamp."""
+    tables = cli_case.tables()
+    tables["events"] = [row for row in tables["events"] if row["role"] == "producer"][:1]
+    for lane in tables["lanes"]:
+        lane["records_kept"] = lane["records_expected"] = int(lane["lane"] == tables["events"][0]["lane"])
+    Bundle.from_tables(tables).write(tmp_path / "lone.wsformat")
+    return tmp_path / "lone.wsformat"
+
+
+def test_overlap_with_a_silent_role_is_unknown_not_0(lone: Path) -> None:
+    found = ask("overlap", lone, "producer", "consumer")
+    assert found["window"] == {"ticks": 0, "ctas": 0}
+    assert {found[name] for name in ("cycles", "a_cycles", "b_cycles", "union_cycles", "of_a", "of_union")} == {None}
+    assert rows_of(ok("overlap", lone, "producer", "consumer"), "A")[0][2:] == ["-"] * 7 + ["0", "0"]
+
+
+def test_critical_path_of_one_stamp(lone: Path) -> None:
+    assert "No path: the stamps of this CTA span no time." in ok("critical-path", lone)
+    assert ask("critical-path", lone) == []
 
 
 def test_critical_path(tiny: Path) -> None:

@@ -50,6 +50,9 @@ def _print(scope: Analysis, shares: list[dict[str, Any]]) -> None:
 
     for line in scopes.headline(scope):
         print(line)
+    if not shares:
+        print("\nNo path: the stamps of this CTA span no time.")
+        return
     unit = "/".join(scopes.units(scope)) or "tick"
     whole = sum(row["ticks"] for row in shares if row["level"] == "pace")
     print(f"Critical path of launch {shares[0]['launch']}, CTA {shares[0]['cta']}: {whole:,} {scopes.plural(unit)}.\n")

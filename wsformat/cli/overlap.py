@@ -58,7 +58,8 @@ def overlap_of(scope: Analysis, kind: str, a: str, b: str) -> dict[str, Any]:
     """Overlap of two sets in total and for each CTA.
 
     Returns ``cycles`` (both active), ``a_cycles``, ``b_cycles``, ``union_cycles``, the shares ``of_a``, ``of_b``,
-    ``of_union`` (None without denominator), the ``window`` and ``per_cta``: a list of the same for each launch and CTA.
+    ``of_union`` (None without denominator), the ``window`` and ``per_cta``: a list of the same for each launch and CTA
+    in which both have stamps; without any such CTA all figures are None.
 
     Raises:
         BadRequest: an unknown name, twice the same one, or several captures.
@@ -86,7 +87,9 @@ def overlap_of(scope: Analysis, kind: str, a: str, b: str) -> dict[str, Any]:
         start, end = row.pop("t_first"), row.pop("t_last")
         per_cta.append({**row, **_shares(row), "window": {"t_first": start, "t_last": end, "ticks": end - start}})
     total: dict[str, Any] = {"capture_id": capture, "kind": kind, "a": a, "b": b, "unit": "/".join(scopes.units(scope))}
-    sums = {key: sum(row[key] for row in per_cta) for key in ("cycles", "a_cycles", "b_cycles", "union_cycles")}
+    # Where no CTA has lanes of both there is nothing to compare, and 0 would say that they were never active at once.
+    measured = ("cycles", "a_cycles", "b_cycles", "union_cycles")
+    sums = {key: sum(row[key] for row in per_cta) if per_cta else None for key in measured}
     whole = {"ticks": sum(row["window"]["ticks"] for row in per_cta), "ctas": len(per_cta)}
     return {**total, **sums, **_shares(sums), "window": whole, "per_cta": per_cta}
 
