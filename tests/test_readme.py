@@ -11,9 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from wsformat.cli.main import app
+from wsformat.converters import registry
 from wsformat.samples import path as sample
 
 ROOT = Path(__file__).parent.parent
+DATA = Path(__file__).parent / "data"
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -27,13 +29,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "prof.i32").write_bytes(sample("balanced_r0.i32").read_bytes())
     (tmp_path / "prof.meta").write_bytes(sample("balanced_r0.meta").read_bytes())
     (tmp_path / "roles.json").write_bytes(sample("gemm_roles.json").read_bytes())
+    for trips in ("2048", "4096"):
+        (tmp_path / f"clean_{trips}.metas").write_bytes(sample(f"one_{trips}_clean.metas").read_bytes())
+        (tmp_path / f"stamped_{trips}.metas").write_bytes(sample(f"one_{trips}_global.metas").read_bytes())
+    (tmp_path / "ncu.csv").write_bytes((DATA / "ncu" / "seed_metrics.mixed_stdout.csv").read_bytes())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_commands_and_python_of_the_readme_run(here: Path) -> None:
     _, commands = blocks("sh")
-    for line in commands.strip().splitlines():
+    for line in commands.replace("\\\n", " ").strip().splitlines():
         words = shlex.split(line, comments=True)
         assert words[0] == "wsformat"
         result = CliRunner().invoke(app, words[1:])
@@ -57,3 +63,17 @@ def test_make_targets_of_the_readme_exist() -> None:
     for target in re.findall(r"`?make (\w+)", TEXT):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+@pytest.mark.sources
+def test_files_and_formats_that_the_readme_names_are_there() -> None:
+    for name in re.findall(r"`(wsformat/samples|conformance/sources/[\w.]+)`", TEXT):
+        assert (ROOT / name).exists(), name
+    for name in ("balanced_r0.i32", "balanced_r0.meta", "gemm_roles.json"):
+        assert f"`{name}`" in TEXT
+        assert sample(name).exists()
+    table = TEXT.split("## In and out")[1].split("##")[0]
+    said = {"raw_stamps": "raw stamp", "ncu": "Nsight", "chrome": "Chrome", "iket": "IKET", "tag64": "tag buffers"}
+    said |= {"perfetto": "Perfetto", "skill_npz": "`.npz`"}
+    assert set(said) == set(registry.READERS) | set(registry.WRITERS)
+    assert [text for text in said.values() if text not in table] == []
