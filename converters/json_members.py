@@ -7,6 +7,7 @@ A trace of a gigabyte is one JSON array of some ten million small objects. Numbe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,12 @@ class Members:
     ended: bool
     strays: int
 
+    @cached_property
+    def _by_length(self) -> dict[int, Array]:
+        """Members by the length of their key."""
+        length = self.key_end - self.key_begin
+        return {size: np.flatnonzero(length == size) for size in np.unique(length).tolist()}
+
     def one(self, text: Array, key: bytes) -> tuple[int, int]:
         """Begin and end of the value of a key in the first object, (-1, -1) where it is missing."""
         begin, end = self.of(text, key)
@@ -113,7 +120,7 @@ class Members:
         """Begin and end of the value of a key in each object, (-1, -1) where it is missing."""
         begin = np.full(len(self.begin), -1, np.int64)
         end = begin.copy()
-        hit = np.flatnonzero(self.key_end - self.key_begin == len(key))
+        hit = self._by_length.get(len(key), np.zeros(0, np.int64))
         for offset, byte in enumerate(key):
             hit = hit[text[self.key_begin[hit] + offset] == byte]
         begin[self.owner[hit]] = self.value_begin[hit]
