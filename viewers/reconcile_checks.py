@@ -54,6 +54,9 @@ def soundness(plan: Plan, measured: Measured) -> list[Check]:
         repeats = [check for check in _repeats(measured) if check.evidence]
         return [_complete(measured), *repeats, Check("timeline", "unknown", text)]
     found = [_complete(measured), *_repeats(measured), _perturbed(measured), _steady(measured), _alike(measured)]
+    if measured.counted_on:
+        text = f"the counters are of launches of {measured.counted_on}: their busy shares are those of another run"
+        found.append(Check("counters", "warn", text))
     return [check for check in [*found, _roles(plan, measured), _judged(measured)] if check is not None]
 
 

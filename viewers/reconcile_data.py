@@ -50,6 +50,7 @@ class Measured:
         scale: cycles a tick of the stamps, 0 unknown; unit: of the stamps.
         orphans: points that made no span.
         pacing: roles that drive the predicted bottleneck.
+        counted_on: what the counters were read on, when it is another launch size than the timeline's; else ''.
     """
 
     capture: Mapping[str, Any]
@@ -72,6 +73,7 @@ class Measured:
     unit: str
     orphans: int
     pacing: tuple[str, ...] = ()
+    counted_on: str = ""
 
     @property
     def timeline(self) -> Speed | None:
@@ -162,6 +164,7 @@ def measured_of(bundle: Bundle, connection: Any, plan: Plan, chosen: str = "") -
         overlap=_overlap(ask, here, launch),
         busy=_busy(ask, here, launch, cta),
         counted=_counted(bundle, ask, capture, plan),
+        counted_on=_other_grid(ask, capture, launch),
         dependencies=ask("SELECT * FROM dependencies WHERE capture_id = ?", [here]),
         spans={(r["role"], r["span"]): r for r in ask("SELECT * FROM span_types WHERE capture_id = ?", [here])},
         scale=scale,
@@ -309,3 +312,20 @@ def _counted(bundle: Bundle, ask: Ask, capture: Mapping[str, Any], plan: Plan) -
         if isinstance(resolved, Resolved) and resolved.unit == "%":
             found[resource] = (resolved.value / 100, resolved.metric)
     return found
+
+
+def _other_grid(ask: Ask, capture: Mapping[str, Any], launch: int) -> str:
+    """What the counters' launches are, when their grid is another than the timeline's."""
+    grid = "GREATEST(grid_x, 1) * GREATEST(grid_y, 1) * GREATEST(grid_z, 1)"
+    own = ask(
+        f"SELECT {grid} AS ctas FROM launches WHERE capture_id = ? AND launch = ? AND grid_x > 0",
+        [capture["capture_id"], launch],
+    )
+    rows = ask(
+        f"""SELECT DISTINCT {grid} AS ctas FROM launches l JOIN captures c ON c.capture_id = l.capture_id
+            WHERE c.experiment = ? AND ? <> '' AND l.grid_x > 0 AND EXISTS (SELECT 1 FROM metrics m
+              WHERE m.capture_id = l.capture_id AND m.launch = l.launch AND m.tool <> 'benchmark') ORDER BY ctas""",
+        [capture["experiment"], capture["experiment"]],
+    )
+    other = [row["ctas"] for row in rows if own and row["ctas"] != own[0]["ctas"]]
+    return f"{other[0]:,} CTAs, the timeline {own[0]['ctas']:,}" if other else ""

@@ -96,7 +96,10 @@ def plan_of(ask: Ask, chosen: str = "") -> Plan:
         )
     capture = there[0]
     here = [capture["capture_id"]]
-    rows = ask("SELECT * FROM predictions WHERE capture_id = ? AND cycles IS NOT NULL", here)
+    rows = ask(
+        "SELECT * FROM predictions WHERE capture_id = ? AND cycles IS NOT NULL ORDER BY cycles DESC, resource, role",
+        here,
+    )
     said = ask("SELECT value FROM attributes WHERE capture_id = ? AND name = 'budget' AND row_key = ''", here)
     budget = json.loads(said[0]["value"]) if said else {}
     totals = {r["resource"]: r["cycles"] for r in rows if r["role"] == ""}
