@@ -89,3 +89,16 @@ def test_unzip_of_what_is_no_archive_does_not_advise_to_replace_it(tmp_path: Pat
     assert "-o X.wsformat" in result.stderr
     assert "--force" not in result.stderr
     assert file.read_bytes() == b"data"
+
+
+def test_names_of_roles_have_room_in_a_wide_font(gemm: Path) -> None:
+    """The page is drawn in the browser's font; DejaVu Sans Bold, a wide one, takes some 0.69 em a character."""
+    from wsformat.bundle import Bundle
+    from wsformat.viewers.timeline_layout import arrange, label
+    from wsformat.viewers.timeline_select import select
+
+    with Bundle.open(gemm).duckdb() as connection:
+        layout = arrange(select(connection), [], 860)
+    longest = max(len(label(bar.row)) for bar in layout.bars)
+    assert longest == len("consumer0")
+    assert layout.left - 12 >= 0.69 * layout.font * longest

@@ -97,7 +97,8 @@ def arrange(selection: Selection, spans: list[dict[str, Any]], width: int) -> La
     rows = selection.rows
     font = 12 if width >= 560 else 11
     longest = max([len(label(row)) for row in rows] + [len(note) - 3 for row in rows for note in [remark(row)]])
-    left = min(max(58, int(longest * font * 0.57) + 16), 150 if width >= 560 else 100)
+    # 0.7 em a character: names are bold, and a browser without the first fonts of the list takes a wide one.
+    left = min(max(58, int(longest * font * 0.7) + 16), 150 if width >= 560 else 100)
     right = 168 if width >= 700 and any(row.states for row in rows) else 16
     height, gap = (22, 26) if len(rows) <= 6 else (18, 18) if len(rows) <= 16 else (14, 10)
     thin: dict[int, list[str]] = {}
