@@ -57,7 +57,7 @@ EXPLAINED: list[tuple[Callable[[Found], bool], str, str]] = [
         "No value differs. Cast where the type matters: these columns hold no nulls (R-5.6).",
     ),
     (
-        lambda found: len(found.types["STRING"]) > 1,
+        lambda found: found.types["STRING"] == {"object or str"},
         "Text comes in two types.",
         "No value differs. Cast with `astype(str)` where the type matters; mind nulls.",
     ),
