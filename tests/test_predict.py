@@ -203,6 +203,8 @@ def entry(**changes: Any) -> dict[str, Any]:
         (entry(rate="mma_fp4"), "has no mma_fp4", BadRequest),
         (entry(rate="mma_{kind}"), "no text symbol", MalformedInput),
         (entry(rate=0, rate_unit="FLOP/cycle/SM", reason="x"), "a rate is above 0", MalformedInput),
+        (entry(rate=10**400, rate_unit="x", reason="x"), "too large", MalformedInput),
+        (simple(symbols={"M": 10**400, "N": 1, "K": 1}), "too large", MalformedInput),
         (entry(rate=8192), "needs rate_unit and reason", MalformedInput),
         (entry(work="-M"), "cannot be negative", MalformedInput),
         (entry(work="0"), "no work at all", MalformedInput),

@@ -97,6 +97,16 @@ def test_without_clean_launches_nothing_is_blamed_with_confidence(tmp_path: Path
     assert adds_up(report)
 
 
+def test_a_prediction_for_another_gpu_is_noticed() -> None:
+    bundle = sample("balanced")
+    other = reconcile(with_budget(bundle, budgets.load("hopper_gemm").with_settings({"gpu": "B200_SXM"})))
+    assert outcome(other, "device") == "fail"
+    assert other.verdict.confidence <= 0.4
+    dtype = reconcile(with_budget(bundle, budgets.load("hopper_gemm").with_settings({"dtype": "fp8"})))
+    assert outcome(dtype, "device") == "warn"
+    assert outcome(reconcile(with_budget(bundle, budgets.load("hopper_gemm"))), "device") == "ok"
+
+
 def test_fewer_cycles_than_the_bottleneck_predicts_is_the_models_fault(tmp_path: Path) -> None:
     case = PLANTED["faster_than_budget"]
     report = reconcile(with_budget(measured(case.kernel, tmp_path), case.budget))
@@ -315,7 +325,9 @@ def counted(values: dict[str, float], capture: str = "c0", label: str = "counted
 
 
 def test_published_counters_agree_in_their_ratio_and_not_in_idle() -> None:
-    report = reconcile(with_budget(counted({TENSOR: 74.78, XU: 38.58}), budgets.load("fa3_forward")))
+    report = reconcile(
+        with_budget(counted({TENSOR: 74.78, XU: 38.58}, device="NVIDIA H100 80GB HBM3"), budgets.load("fa3_forward"))
+    )
     ratio = next(check for check in report.ranked if check.name == "ratio mufu/tensor")
     assert ratio.value == pytest.approx(0.516, abs=0.001)
     assert ratio.expected == 0.5

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wsformat.errors import BadRequest
+from wsformat.hardware import dtype_name, lookup, plain
 from wsformat.viewers.reconcile_data import ALIKE, Measured
 from wsformat.viewers.reconcile_plan import Plan
 
@@ -52,8 +54,10 @@ def soundness(plan: Plan, measured: Measured) -> list[Check]:
     if measured.launch < 0:
         text = "no timeline: no role can be judged, and a gap has no place"
         repeats = [check for check in _repeats(measured) if check.evidence]
-        return [_complete(measured), *repeats, Check("timeline", "unknown", text)]
-    found = [_complete(measured), *_repeats(measured), _perturbed(measured), _steady(measured), _alike(measured)]
+        found = [_complete(measured), _device(plan, measured), *repeats, Check("timeline", "unknown", text)]
+        return [check for check in found if check is not None]
+    found = [_complete(measured), _device(plan, measured), *_repeats(measured), _perturbed(measured)]
+    found += [_steady(measured), _alike(measured)]
     if measured.counted_on:
         text = f"the counters are of launches of {measured.counted_on}: their busy shares are those of another run"
         found.append(Check("counters", "warn", text))
@@ -77,6 +81,25 @@ def _complete(measured: Measured) -> Check:
     known = capture["completeness"] == "complete"
     text = "the capture is complete" if known else "whether the capture is complete is unknown"
     return Check("completeness", "ok" if known else "unknown", text, evidence=at)
+
+
+def _device(plan: Plan, measured: Measured) -> Check | None:
+    """The prediction is for the GPU and the operands that were measured; None when one of the two says nothing."""
+    capture = measured.capture
+    said, ran = plan.facts["device"], capture["device"] or ""
+    here = {"table": "captures", "row": {"capture_id": capture["capture_id"]}, "value": ran}
+    if said and ran:
+        try:
+            same = lookup(said).key == lookup(ran).key
+        except BadRequest:
+            same = plain(said) == plain(ran)
+        if not same:
+            text = f"the prediction is for {said}, the kernel ran on {ran}: the rates are those of another GPU"
+            return Check("device", "fail", text, evidence=here)
+    one, two = plan.dtype, capture["dtype"] or ""
+    if one and two and dtype_name(one) != dtype_name(two):
+        return Check("device", "warn", f"the prediction is for {one}, the capture says {two}", evidence=here)
+    return Check("device", "ok", f"predicted for {said}, measured on {ran}", evidence=here) if said and ran else None
 
 
 def _repeats(measured: Measured) -> list[Check]:

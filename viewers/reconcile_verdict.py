@@ -201,7 +201,14 @@ def _doubts(
     measured: Measured,
 ) -> tuple[tuple[str, ...], float]:
     confidence, doubts = 0.9, []
-    costs = {"perturbation": 0.3, "completeness": 0.2, "waits judged": 0.2, "steady window": 0.2, "roles": 0.2}
+    costs = {
+        "device": 0.5,
+        "perturbation": 0.3,
+        "completeness": 0.2,
+        "waits judged": 0.2,
+        "steady window": 0.2,
+        "roles": 0.2,
+    }
     for check in sound:
         # A known perturbation is accounted for; an unknown one is not.
         bad = check.outcome in ("fail", "unknown") or (check.outcome == "warn" and check.name != "perturbation")

@@ -89,7 +89,10 @@ class Budget:
         for name, value in pending.items():
             if name in RESERVED:
                 raise MalformedInput(f"{self.file}: symbol {name}: use the key {name} of the budget")
-            found[name] = value if isinstance(value, str) else float(value)
+            try:
+                found[name] = value if isinstance(value, str) else float(value)
+            except OverflowError as error:
+                raise MalformedInput(f"{self.file}: symbol {name}: too large for a number") from error
         for name, value in list(found.items()):
             if isinstance(value, str):
                 found[name] = filled(value, found, f"{self.file}: symbol {name}")

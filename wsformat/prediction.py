@@ -19,7 +19,7 @@ from typing import Any
 
 from wsformat.budget import Budget, filled
 from wsformat.errors import BadRequest, MalformedInput
-from wsformat.expressions import Symbol, evaluate
+from wsformat.expressions import LARGEST, Symbol, evaluate
 from wsformat.hardware import DoubtfulValueWarning, Gpu, lookup, per_cycle
 
 TIE = 1e-9
@@ -179,7 +179,7 @@ def _add(
 ) -> None:
     kind = entry.get("kind", "throughput")
     work, unit, rate, rate_unit, source, dtype = _entry(entry, budget, gpu, symbols, place)
-    if work < 0 or not rate > 0:
+    if work < 0 or not 0 < rate <= LARGEST:
         raise MalformedInput(f"{place}: work {work:g} at rate {rate:g}; work cannot be negative, a rate is above 0")
     what = f"{entry['what']}: " if entry.get("what") else ""
     for role in entry.get("roles") or [entry.get("role", "")]:
@@ -222,11 +222,18 @@ def _entry(
     else:
         if not entry.get("reason") or not entry.get("rate_unit"):
             raise MalformedInput(f"{place}: a rate given as a number needs rate_unit and reason")
-        number, rate_unit, source, dtype = float(rate), entry["rate_unit"], f"budget: {entry['reason']}", ""
+        number, rate_unit, source, dtype = _finite(rate, place), entry["rate_unit"], f"budget: {entry['reason']}", ""
     if shared > 1:
         number, source = number / shared, f"{source}; shared by {shared} CTAs"
     unit = entry.get("work_unit") or rate_unit.split("/")[0]
     return work, unit, number, rate_unit, source, dtype
+
+
+def _finite(number: float, place: str) -> float:
+    try:
+        return float(number)
+    except OverflowError as error:
+        raise MalformedInput(f"{place}: the rate is too large for a number") from error
 
 
 def _rows(parts: Mapping[tuple[str, str], _Sum]) -> list[Row]:
