@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trace_cases import HOSTILE, bundle_of, nasty
+from trace_cases import HOSTILE, bundle_of, nasty, several_captures, streams
 
 from wsformat.bundle import Bundle
 from wsformat.converters import chrome, perfetto
@@ -187,3 +187,70 @@ def test_process_and_thread_ids_avoid_the_special_values(tmp_path: Path) -> None
 def test_hostile_names_stay_as_they_are(tmp_path: Path) -> None:
     chrome.write(bundle_of([(0, name, 10 * i, 10 * i + 5) for i, name in enumerate(HOSTILE)]), tmp_path / "x.json", {})
     assert sorted(name for name, *_ in slices_of(tmp_path / "x.json")) == sorted(HOSTILE)
+
+
+@pytest.mark.parametrize("writer", [chrome, perfetto])
+def test_untracked_is_drawn_on_request_only(writer: Any, tmp_path: Path) -> None:
+    bundle = bundle_of([(0, "a", 10, 20), (0, "a", 25, 30), (0, "a", 30, 40)])
+    for option, slices in ((False, 3), ("false", 3), (True, 4), ("true", 4)):
+        report = writer.write(bundle, tmp_path / "x", {"untracked": option})
+        assert report["slices"] == report["spans_in"] == slices
+        assert (b"untracked" in (tmp_path / "x").read_bytes()) is (slices == 4)
+    chrome.write(bundle, tmp_path / "x.json", {"untracked": True})
+    assert [row for row in slices_of(tmp_path / "x.json") if row[1] == "untracked"] == [
+        ("untracked", "untracked", 10, 5)
+    ]
+
+
+@pytest.mark.parametrize("writer", [chrome, perfetto])
+def test_what_a_trace_cannot_hold_is_reported(writer: Any, tmp_path: Path) -> None:
+    held = streams()
+    c = {"capture_id": "c"}
+    point = {**c, "lane": 0, "launch": -1, "cta": -1, "sm": -1, "warp": -1, "role": "unassigned", "clock": 0}
+    more = [
+        {**point, "event": "m.begin", "iteration": 0, "t": 200, "payload": "tile 7"},
+        {**point, "event": "m.end", "iteration": 0, "t": 210},
+        {**point, "event": "load", "iteration": 0, "t": 220, "payload": "nan"},
+        {**point, "event": "load", "iteration": 1, "t": 221, "payload": "1.5"},
+    ]
+    kind = {**c, "role": "unassigned", "event_index": -1, "loop": "once"}
+    bundle = held.with_tables(
+        {
+            "events": [*held.table("events").to_pylist(), *more],
+            "event_types": [
+                *held.table("event_types").to_pylist(),
+                {**kind, "event": "m.begin", "payload_type": "text"},
+                {**kind, "event": "load", "payload_type": "float"},
+            ],
+            "span_types": [
+                *held.table("span_types").to_pylist(),
+                {**c, "role": "unassigned", "span": "m", "state": "scope", "loop": "once",
+                 "begin_event": "m.begin", "end_event": "m.end"},
+            ],
+            "metrics": [{**c, "launch": -1, "tool": "ncu", "name": "x", "value": 1.0}] * 3,
+            "findings": [{**c, "kind": "note", "text": "n"}],
+        }
+    )  # fmt: skip
+    report = writer.write(bundle, tmp_path / "x", {})
+    assert report["left_out"] == {"metrics": 3, "findings": 1}
+    assert report["dropped"] == {
+        "recorded arrow that lost an end": 1,
+        "value that is no number": 1,
+        "text recorded with a stamp that begins or ends a span": 1,
+    }
+    assert (report["slices"], report["counter_values"]) == (5, 3)
+
+
+def test_rows_are_named_for_people(tmp_path: Path) -> None:
+    from wsformat.converters.trace_build import build
+
+    def names(bundle: Bundle) -> list[tuple[str, str]]:
+        tracks = {track.track: track for track in build(bundle).tracks}
+        return [(tracks[t.parent].name if t.parent else "", t.name) for t in tracks.values()]
+
+    assert names(streams()) == [
+        ("", "a run"), ("a run", "process 9"), ("process 9", "stream 2"), ("process 9", "stream 7"),
+        ("a run", "process 251"), ("process 251", "thread 251"), ("process 251", "loader \U0001f680"),
+        ("stream 7", "queue depth"),
+    ]  # fmt: skip
+    assert [name for parent, name in names(several_captures()) if not parent] == ["kernel [first]", "kernel [second]"]

@@ -36,7 +36,8 @@ LOSSES = (
     "Out: every arrow adds two events without length, named after its barrier, category signal or binding.",
     "Out: an arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
     "Out: integers beyond 2**53 are strings in the arguments.",
-    "Out: predictions, metrics, rules and findings have no place in a trace.",
+    "Out: predictions, metrics, rules, findings and attributes have no place in a trace; the report counts them.",
+    "Out: numbers recorded with stamps are counters; a text with a stamp that begins or ends a span is left out.",
     "In: the format has no states, roles or losses: spans are scopes unless a mapping says more.",
     "In: times finer than a thousandth of the unit are rounded, begins and ends alike, so that order stays.",
     "In: iterations are ordinals of a name in its lane.",
@@ -52,7 +53,7 @@ CARRIES = {
     ),
     "out": (
         "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
-        "dependencies", "events", "spans",
+        "dependencies", "events", "spans", "edges",
     ),
 }  # fmt: skip
 DIALECTS = ("generic", "proton", "kineto")

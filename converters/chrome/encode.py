@@ -23,7 +23,7 @@ from wsformat.converters.trace_model import TraceModel, Track
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[str, int, int], None]
-BLOCK = 200_000
+BLOCK = 50_000
 SAFE = 2**53
 
 
@@ -45,7 +45,11 @@ def trace(model: TraceModel, *, arguments: bool = True, progress: Progress | Non
     for capture, key, text in model.notes:
         facts.setdefault(f"capture {capture}", {})[key] = text
     tail = {"displayTimeUnit": "ns", "otherData": {"writer": "wsformat", "base_ns": str(model.base), **facts}}
-    yield b'\n{"ph":"M","pid":1,"name":"wsformat","args":{}}],\n' + _json(tail)[1:].encode() + b"\n"
+    yield (
+        b'\n{"ph":"M","pid":1,"name":"process_sort_index","args":{"sort_index":1}}],\n'
+        + _json(tail)[1:].encode()
+        + b"\n"
+    )
 
 
 def _json(value: Any) -> str:

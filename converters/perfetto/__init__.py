@@ -30,7 +30,8 @@ LOSSES = (
     "Out: spans of one lane that cross go to tracks of their own beside the lane; none is lost.",
     "Out: an arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
     "Out: without anchors one tick is drawn as one nanosecond and every CTA starts at its own zero; the trace says so.",
-    "Out: predictions, metrics, rules and findings have no place in a trace.",
+    "Out: predictions, metrics, rules, findings and attributes have no place in a trace; the report counts them.",
+    "Out: numbers recorded with stamps are counters; a text with a stamp that begins or ends a span is left out.",
     "In: the format has no states, roles or losses: spans are scopes unless a mapping says more.",
     "In: slices, instants, counters, flows and flat annotations of track events; other packets are left out.",
     "In: tracks are lanes, named with those above them; clocks other than the trace's own are not converted.",
@@ -44,7 +45,7 @@ CARRIES = {
     ),
     "out": (
         "captures", "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types",
-        "dependencies", "events", "spans",
+        "dependencies", "events", "spans", "edges",
     ),
 }  # fmt: skip
 
