@@ -79,9 +79,8 @@ def _print(gpu: Gpu) -> None:
     print_table(["<quantity", "value", "<unit", "<confidence", "<source", "<meaning", "<note"], body)
     doubtful = [n for n, v in gpu.values.items() if v.confidence == "unverified" and v.value is not None]
     if doubtful:
-        print(
-            f"\nNever verified: {', '.join(doubtful)}. Measure them; `predict` refuses them unless told to accept doubt."
-        )
+        print(f"\nNever verified: {', '.join(doubtful)}.")
+        print("Measure them; `predict` refuses them unless the budget says accept_doubt.")
     shapes = [c for c in shape_classes() if gpu.arch in c["arch"]]
     if shapes:
         print("\nShape classes of MMA rates:")
