@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from wsformat import rolespec
+from wsformat.kernels.examples import attention_hopper
 from wsformat.kernels.examples.gemm_hopper import TENSOR_TICKS, VARIANTS
 from wsformat.kernels.passes import StampPass, standard
 from wsformat.kernels.recording import CLEAN
@@ -29,6 +30,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "overhead.md"
 TEXT = (HERE / "overhead.template.md").read_text()
 CUTE_RESULTS = "overhead_cute.json"
+ATTENTION_RESULTS = "overhead_attention.json"
 RESULTS = ("overhead.json", "overhead_again.json")
 LAYOUT = Layout(3, 16, 64)
 TRIPS = (32, 64)
@@ -115,7 +117,7 @@ def whole(device: Any) -> dict[str, Any]:
     problem = gemm.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
     every = [p for p in passes_of(variant.spec()) if p.name in ("all | usual: branch, global", "all | held, shared")]
     recorder = Recorder(device, {}, LAYOUT, every, ctas=m * n // 128**2)
-    off = gemm.nvrtc.build(gemm.source(), ["gemm_hopper"], macros=variant.macros)
+    off = gemm.compile_pass(variant, None, {})
     builds = {"no stamp lines": (off, ())}
     for stamp_pass in (recorder.clean_pass, *every):
         builds[stamp_pass.name] = (gemm.compile_pass(variant, stamp_pass, recorder.macros()), (recorder.args,))
@@ -167,6 +169,7 @@ def table() -> str:
         whole=whole_table(runs),
         worst=100 * worst(runs, "all | held, shared"),
         cute=cute_table(),
+        attention=attention_table(),
     )
 
 
@@ -226,6 +229,19 @@ def cute_table() -> str:
     rows.append(["IKET ranges, not attached", *(_cell(plain, shape, "IKET ranges") for shape in shapes)])
     rows.append(["IKET ranges, attached", *(_cell(attached, shape, "IKET ranges") for shape in shapes)])
     return _grid(["CuTe DSL GEMM", *shapes], rows)
+
+
+def attention_table() -> str:
+    """Clean ticks and inflation of the attention example."""
+    held = [json.loads((HERE / ATTENTION_RESULTS).read_text())]
+    shapes = list(held[0]["shapes"])
+    clean = [slope(held[0]["shapes"][shape]["lifetimes"]["clean"]) for shape in shapes]
+    rows = [["clean, cycles an iteration", *(f"{ticks:.0f}" for ticks in clean)]]
+    rows.append(["tensor budget reached", *(f"{100 * attention_hopper.TENSOR_TICKS / t:.0f} %" for t in clean)])
+    rows += [
+        [f"stamps, {name}, %", *(_cell(held, shape, name) for shape in shapes)] for name in ("all", "waits", "work")
+    ]
+    return _grid(["attention", *shapes], rows)
 
 
 def cost_table(run: dict[str, Any]) -> str:

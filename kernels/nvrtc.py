@@ -46,6 +46,15 @@ class Build:
         """Whether the assembler gave up to keep wgmma instructions in flight (C7510)."""
         return any(WGMMA_SERIALISED in line for line in self.warnings)
 
+    def facts(self, name: str) -> dict[str, Any]:
+        """Code size, warnings and options of one kernel, as JSON values."""
+        return {
+            "code_bytes": len(self.kernel(name).code),
+            "warnings": list(self.warnings),
+            "wgmma_serialised": self.wgmma_serialised,
+            "options": list(self.options),
+        }
+
     def kernel(self, name: str) -> Kernel:
         """Machine code and parameter bank of one kernel, by the name that was asked for."""
         return read_kernels(self.cubin)[self.names[name]]

@@ -16,7 +16,7 @@ from wsformat import rolespec, samples
 from wsformat.errors import BadRequest, MalformedInput, MissingDependency
 from wsformat.kernels.decode import to_bundle
 from wsformat.kernels.driver import Device
-from wsformat.kernels.examples import gemm_hopper
+from wsformat.kernels.examples import attention_hopper, gemm_hopper
 from wsformat.kernels.examples.record import names, record
 from wsformat.kernels.passes import StampPass, clean, standard
 from wsformat.kernels.recorder import Recorder, Request, StampArgs
@@ -255,6 +255,43 @@ def test_real_recordings(name: str, tmp_path: Path) -> None:
         assert share["producer"]["untracked_share"] > 0.5
 
 
+def test_the_recording_of_attention(tmp_path: Path) -> None:
+    found = Recording.load(EXAMPLES / "attention_hopper.npz")
+    bundle = to_bundle(found)
+    bundle.write(tmp_path / "x.wsformat")
+    assert [p for p in validate(tmp_path / "x.wsformat").problems if p.level != "I"] == []
+    assert 2048 < found.slope(CLEAN) < 3100
+    for number, facts in enumerate(found.builds.values()):
+        assert facts["local_bytes"] == 0
+        assert facts["relative_error"] < attention_hopper.TOLERANCE
+        assert number == 0 or not facts["wgmma_serialised"]
+    assert all(abs(found.perturbation(n)) < 0.02 for n in range(3))
+    waits = bundle.sql(
+        """SELECT w.role, w.span, w.verdict, COUNT(*) AS n, MEDIAN(w.ticks) AS ticks
+           FROM wait w JOIN launches k ON k.capture_id = w.capture_id AND k.launch = w.launch
+           WHERE k.pass = 0 GROUP BY ALL"""
+    ).to_pylist()
+    # The consumers set the pace: the producer waits for room, two iterations of room are there at first, and K and V
+    # are always there before they are needed.
+    of_producer = {(w["span"], w["verdict"]): w["n"] for w in waits if w["role"] == "producer"}
+    assert of_producer == {
+        (span, kind): n for span in ("wait_k", "wait_v") for kind, n in (("free", 2), ("producer_late", 62))
+    }
+    assert all(w["ticks"] < 100 for w in waits if w["role"] != "producer" and w["span"] != "wait_q")
+    assert [w["verdict"] for w in waits if w["span"] == "wait_q"] == ["producer_late"] * 2
+
+
+def test_attention_reference() -> None:
+    random = np.random.default_rng(5)
+    q, k, v = (random.standard_normal((2, n, 8)) for n in (3, 5, 5))
+    got = attention_hopper.attention(q, k, v, 0.5)
+    for head in range(2):
+        for row in range(3):
+            weights = [np.exp(0.5 * q[head, row] @ k[head, j]) for j in range(5)]
+            want = sum(w * v[head, j] for j, w in enumerate(weights)) / sum(weights)
+            assert np.allclose(got[head, row], want)
+
+
 def test_the_recording_of_the_cute_example(tmp_path: Path) -> None:
     found = Recording.load(EXAMPLES / "gemm_cute.npz")
     bundle = to_bundle(found, ["all", "waits", "work"])
@@ -284,7 +321,7 @@ def test_without_a_gpu_one_line_says_so() -> None:
     assert caught.value.hint
     with pytest.raises(BadRequest, match="no example 'nope'"):
         record("nope")
-    assert names() == ["gemm_hopper", "gemm_hopper_slow_producer", "gemm_hopper_two_stages"]
+    assert names() == ["gemm_hopper", "gemm_hopper_slow_producer", "gemm_hopper_two_stages", "attention_hopper"]
 
 
 def test_the_lag_of_empty_is_the_length_of_the_ring() -> None:
@@ -297,11 +334,11 @@ def test_the_lag_of_empty_is_the_length_of_the_ring() -> None:
 
 def test_bf16_is_rounded_to_nearest_even() -> None:
     values = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-9, 3e38, 1e-40], np.float32)
-    assert gemm_hopper._bf16(values).tolist() == [0x3F80, 0x3F80, 0x3F82, 0xBF80, 0x7F62, 0x0001]
+    assert gemm_hopper.bf16(values).tolist() == [0x3F80, 0x3F80, 0x3F82, 0xBF80, 0x7F62, 0x0001]
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["gemm_hopper", "gemm_hopper_two_stages"])
+@pytest.mark.parametrize("name", ["gemm_hopper", "gemm_hopper_two_stages", "attention_hopper"])
 def test_recording_on_a_gpu(name: str, tmp_path: Path) -> None:
     try:
         with Device() as device:
@@ -309,7 +346,7 @@ def test_recording_on_a_gpu(name: str, tmp_path: Path) -> None:
                 pytest.skip(f"{device.name} is no Hopper GPU")
     except (BadRequest, MissingDependency) as error:
         pytest.skip(str(error))
-    found = record(name, repeats=5, n=256)
+    found = record(name, repeats=5, n=2 if name.startswith("attention") else 256)
     assert found.launches[0].records.shape == (2,)
     to_bundle(found).write(tmp_path / "x.wsformat")
     assert [p for p in validate(tmp_path / "x.wsformat").problems if p.level != "I"] == []

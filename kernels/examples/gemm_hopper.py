@@ -19,8 +19,12 @@ from wsformat.kernels.recorder import Request
 
 Array = np.ndarray[Any, Any]
 
+KERNEL = "gemm_hopper"
 TILE, TILE_K, THREADS = 128, 64, 384
 STAGE_BYTES = 2 * TILE * TILE_K * 2
+SUMMED_A_TRIP = TILE_K
+DEFAULT_SIZE = (128, 128, 4096)
+"""M, N, K."""
 POISON = 0xFF
 """Byte of the result before a launch: as floats, NaN."""
 TENSOR_TICKS = 512
@@ -75,13 +79,13 @@ VARIANTS = {
 
 def source() -> str:
     """CUDA C++ of the kernel."""
-    return (files(__package__) / "gemm_hopper.cu").read_text()
+    return (files(__package__) / f"{KERNEL}.cu").read_text()
 
 
-def compile_pass(variant: Variant, stamp_pass: StampPass, layout: Mapping[str, int]) -> nvrtc.Build:
-    """The build of one pass."""
-    macros = {**variant.macros, **layout, **stamp_pass.defines()}
-    return nvrtc.build(source(), ["gemm_hopper"], macros=macros, name="gemm_hopper.cu")
+def compile_pass(variant: Variant, stamp_pass: StampPass | None, layout: Mapping[str, int]) -> nvrtc.Build:
+    """The build of one pass; None: without any stamp line."""
+    macros = {**variant.macros, **({} if stamp_pass is None else {**layout, **stamp_pass.defines()})}
+    return nvrtc.build(source(), [KERNEL], macros=macros, name=f"{KERNEL}.cu")
 
 
 @dataclass
@@ -109,7 +113,7 @@ class Problem:
         if self.m % TILE or self.n % TILE or self.k % TILE_K:
             raise BadRequest(f"{self.m} x {self.n} x {self.k}: M and N are multiples of {TILE}, K of {TILE_K}")
         random = np.random.default_rng(self.seed)
-        self.a, self.b = (_bf16(random.standard_normal((rows, self.k), np.float32)) for rows in (self.m, self.n))
+        self.a, self.b = (bf16(random.standard_normal((rows, self.k), np.float32)) for rows in (self.m, self.n))
         pointers = [self.device.upload(x) for x in (self.a, self.b)]
         self.maps = [
             self.device.tensor_map(p, rows, self.k, TILE, TILE_K)
@@ -126,15 +130,9 @@ class Problem:
 
     def add(self, number: int, build: nvrtc.Build) -> dict[str, Any]:
         """Load a build under the number of its pass; facts about it."""
-        function = self.device.function(build.cubin, build.names["gemm_hopper"], self.shared)
+        function = self.device.function(build.cubin, build.names[KERNEL], self.shared)
         self.functions[number] = function
-        return {
-            **self.device.function_facts(function),
-            "code_bytes": len(build.kernel("gemm_hopper").code),
-            "warnings": list(build.warnings),
-            "wgmma_serialised": build.wgmma_serialised,
-            "options": list(build.options),
-        }
+        return {**self.device.function_facts(function), **build.facts(KERNEL)}
 
     def launch(self, number: int, trips: int, args: Sequence[Any] = ()) -> None:
         """Start one launch over the first ``trips`` tiles of K."""
@@ -153,17 +151,18 @@ class Problem:
         self.device.synchronize()
         got = self.device.download(self.result, np.empty((self.m, self.n), np.float32)).astype(np.float64)
         if trips not in self.wanted:
-            a, b = (_float64(x[:, : trips * TILE_K]) for x in (self.a, self.b))
+            a, b = (float64(x[:, : trips * TILE_K]) for x in (self.a, self.b))
             self.wanted[trips] = a @ b.T
         want = self.wanted[trips]
         return float(np.linalg.norm(got - want) / np.linalg.norm(want))
 
 
-def _bf16(values: Array) -> Array:
+def bf16(values: Array) -> Array:
     """Nearest bf16, ties to even, as its 16 bits."""
     bits = values.view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def _float64(bits: Array) -> Array:
+def float64(bits: Array) -> Array:
+    """bf16 given as its 16 bits, exactly."""
     return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)

@@ -6,15 +6,15 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from wsformat import rolespec
 from wsformat.errors import BadRequest
-from wsformat.kernels import nvrtc
 from wsformat.kernels.calibrate import calibrate
 from wsformat.kernels.driver import Device
-from wsformat.kernels.examples import gemm_hopper as gemm
+from wsformat.kernels.examples import attention_hopper, gemm_hopper
 from wsformat.kernels.passes import StampPass, standard
 from wsformat.kernels.recorder import Recorder
 from wsformat.kernels.recording import CLEAN, Recording
@@ -24,20 +24,22 @@ OFF = -2
 """Number of the build without any stamp line: the kernel as it ships."""
 DEFAULT_PASSES = ("all", "waits", "work")
 CAPABILITY = (9, 0)
+EXAMPLES: dict[str, Any] = {name: module for module in (gemm_hopper, attention_hopper) for name in module.VARIANTS}
+"""Module of each example: Problem, compile_pass and facts about the kernel."""
 
 
 def names() -> list[str]:
     """Examples that can be recorded."""
-    return list(gemm.VARIANTS)
+    return list(EXAMPLES)
 
 
 def record(
     example: str,
     *,
     passes: Sequence[str | StampPass] = DEFAULT_PASSES,
-    m: int = 128,
-    n: int = 128,
-    k: int = 4096,
+    m: int | None = None,
+    n: int | None = None,
+    k: int | None = None,
     repeats: int = 20,
     keep: int = 1,
     device: Device | None = None,
@@ -47,7 +49,7 @@ def record(
     Args:
         example: one of :func:`names`.
         passes: names as in :func:`wsformat.kernels.passes.standard`, or passes.
-        m, n, k: problem size.
+        m, n, k: problem size, by default the example's; of attention queries, heads, keys.
         repeats: launches of each build and size.
         keep: of how many launches a pass the stamps are kept.
         device: to record on, the first GPU by default.
@@ -55,7 +57,7 @@ def record(
     Raises:
         MissingDependency, BadRequest: no such example, no GPU that runs it, or a build that computes something wrong.
     """
-    if example not in gemm.VARIANTS:
+    if example not in EXAMPLES:
         raise BadRequest(f"no example {example!r}", f"Examples: {', '.join(names())}.")
     if device is None:
         with Device() as opened:
@@ -65,20 +67,22 @@ def record(
             f"{example} runs on Hopper (compute capability 9.0); {device.name} has "
             f"{device.capability[0]}.{device.capability[1]}"
         )
-    trips = k // gemm.TILE_K
+    module = EXAMPLES[example]
+    m, n, k = (given or usual for given, usual in zip((m, n, k), module.DEFAULT_SIZE, strict=True))
+    trips = k // module.SUMMED_A_TRIP
     if trips < 2 or trips % 2:
-        raise BadRequest(f"K {k}: half of it is recorded too, so it is a multiple of {2 * gemm.TILE_K}")
-    variant = gemm.VARIANTS[example]
+        raise BadRequest(f"K {k}: half of it is recorded too, so it is a multiple of {2 * module.SUMMED_A_TRIP}")
+    variant = module.VARIANTS[example]
     raw = {**variant.spec(), "layout": {"roles": 3, "events": 16, "iterations": trips}}
     layout = Layout(3, 16, trips)
     spec = rolespec.parse(raw, f"{example}: role spec", layout)
     chosen = [p if isinstance(p, StampPass) else standard(spec, [p])[0] for p in passes]
-    problem = gemm.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
+    problem = module.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
     recorder = Recorder(device, raw, layout, chosen, ctas=problem.grid[0] * problem.grid[1])
-    builds, errors = _check(problem, recorder, trips)
+    builds, errors = _check(module, problem, recorder, trips)
     found = recorder.record(problem.serve, [trips // 2, trips], repeats=repeats, keep=keep)
     found.builds = {name: {**facts, "relative_error": errors[name]} for name, facts in builds.items()}
-    found.grid = (*problem.grid, gemm.THREADS, 1, 1)
+    found.grid = (*problem.grid, gemm_hopper.THREADS, 1, 1)
     found.facts = {
         "device": device.name,
         "sm_count": device.attribute("MULTIPROCESSOR_COUNT"),
@@ -92,7 +96,7 @@ def record(
 
 
 def _check(
-    problem: gemm.Problem, recorder: Recorder, trips: int
+    module: Any, problem: Any, recorder: Recorder, trips: int
 ) -> tuple[dict[str, dict[str, object]], dict[str, float]]:
     """Compile every build and compare its result with float64; facts and error of each by name.
 
@@ -100,16 +104,16 @@ def _check(
         BadRequest: a result is wrong.
     """
     numbered = [(CLEAN, recorder.clean_pass), *enumerate(recorder.passes)]
-    one = partial(gemm.compile_pass, problem.variant, layout=recorder.macros())
+    one = partial(module.compile_pass, problem.variant, layout=recorder.macros())
     with ThreadPoolExecutor() as pool:
         compiled = list(pool.map(one, [stamp_pass for _, stamp_pass in numbered]))
-    off = nvrtc.build(gemm.source(), ["gemm_hopper"], macros=problem.variant.macros, name="gemm_hopper.cu")
+    off = one(None)
     builds = {"off": problem.add(OFF, off)}
     errors = {"off": max(problem.error(OFF, n) for n in (1, trips - 1, trips))}
     for (number, stamp_pass), build in zip(numbered, compiled, strict=True):
         builds[stamp_pass.name] = problem.add(number, build)
         errors[stamp_pass.name] = problem.error(number, trips, [recorder.args])
     for name, error in errors.items():
-        if not error < gemm.TOLERANCE:  # NaN: an element was not written
+        if not error < module.TOLERANCE:  # NaN: an element was not written
             raise BadRequest(f"build {name!r} computes something wrong: relative error {error:.2g}")
     return builds, {name: float(np.float64(error)) for name, error in errors.items()}

@@ -19,7 +19,7 @@ Passes = Annotated[
     list[str] | None,
     typer.Option("--pass", metavar="NAME", help="all, waits, work, waits:ROLE, work:ROLE; repeatable; the first three"),
 ]
-Size = Annotated[str, typer.Option("--size", metavar="M,N,K", help="problem size")]
+Size = Annotated[str, typer.Option("--size", metavar="M,N,K", help="problem size; of attention queries, heads, keys")]
 Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="launches of each build, clean and stamped")]
 Raw = Annotated[
     Path | None, typer.Option("--raw", metavar="FILE.npz", help="also keep what the device wrote, before decoding")
@@ -31,7 +31,7 @@ def record(
     example: Example = "",
     output: Output = None,
     passes: Passes = None,
-    size: Size = "128,128,4096",
+    size: Size = "",
     repeats: Repeats = 20,
     raw: Raw = None,
     list_: List = False,
@@ -52,8 +52,8 @@ def record(
     if not example:
         raise BadRequest("no example named", f"Examples: {', '.join(names())}.")
     try:
-        m, n, k = (int(part) for part in size.split(","))
-        if min(m, n, k, repeats) < 1:
+        m, n, k = (int(part) for part in size.split(",")) if size else (None, None, None)
+        if repeats < 1 or any(part is not None and part < 1 for part in (m, n, k)):
             raise ValueError
     except ValueError as error:
         raise BadRequest(f"--size {size} --repeats {repeats}: positive numbers are needed, M,N,K") from error
