@@ -1,0 +1,66 @@
+"""`wsformat record`: what it says without a GPU, and on wrong requests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wsformat.kernels.examples.record import names
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "wsformat", "record", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_list(tmp_path: Path) -> None:
+    assert run("--list", cwd=tmp_path).stdout.split() == names()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "no example named"),
+        (("nope",), "no example 'nope'"),
+        (("gemm_hopper", "--size", "1,2"), "--size 1,2 --repeats 20: positive numbers are needed"),
+        (("gemm_hopper", "--size", "0,1,2"), "positive numbers are needed"),
+        (("gemm_hopper", "--repeats", "0"), "positive numbers are needed"),
+        (("gemm_hopper", "-o", "there.wsformat"), "there.wsformat"),
+    ],
+    ids=["no name", "unknown", "size", "zero", "repeats", "exists"],
+)
+def test_wrong_requests_are_one_line_with_a_hint(words: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    (tmp_path / "there.wsformat").mkdir()
+    (tmp_path / "there.wsformat" / "mine").write_text("kept")
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert says in first
+    assert "Traceback" not in done.stderr
+    assert len(rest) <= 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["there.wsformat"]
+
+
+def test_without_a_gpu(tmp_path: Path) -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has a GPU")
+    done = run("attention_hopper", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] in (
+        "error: no CUDA driver on this machine",
+        "error: no GPU on this machine",
+        "error: recording needs cuda-python",
+    )
+    assert "hint: " in done.stderr
+    assert not list(tmp_path.iterdir())
