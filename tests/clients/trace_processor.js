@@ -92,21 +92,28 @@ function decode(buf) {
 }
 module.exports = { createTp, decode, fields, fLen, fVar };
 
-// usage: node trace_processor.js TRACE SQL [SQL ...]   prints one JSON object: {version, error, results: [{cols, rows}]}
+// usage: node trace_processor.js JOBS   a JSON file: [{trace, queries: [SQL, ...]}, ...]
+// prints one JSON object: {version, results: [{error, seconds, queries: [{cols, rows}]}]}
 if (require.main === module) {
   (async () => {
-    const [trace, ...queries] = process.argv.slice(2);
+    const jobs = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'));
     const tp = await createTp({ log: (m) => { if (process.env.TP_LOG) process.stderr.write('[tp] ' + m + '\n'); } });
     const text = (bytes, number) => [...fields(bytes)].filter(([f]) => f === number).map(([, , v]) => v.toString()).join('');
-    const data = fs.readFileSync(trace);
-    let error = '';
-    for (let at = 0; at < data.length && !error; at += 16 << 20) error = text(tp.parse(data.subarray(at, at + (16 << 20))), 2);
-    error ||= text(tp.notifyEof(), 1);
-    const results = queries.map((sql) => {
-      const result = decode(tp.query(fLen(1, sql)));
-      if (result.error) throw new Error(sql + ': ' + result.error);
-      return { cols: result.cols, rows: result.rows };
+    const results = jobs.map(({ trace, queries }, index) => {
+      if (index) tp.reset();
+      const start = performance.now();
+      const data = fs.readFileSync(trace);
+      let error = '';
+      for (let at = 0; at < data.length && !error; at += 16 << 20) error = text(tp.parse(data.subarray(at, at + (16 << 20))), 2);
+      error ||= text(tp.notifyEof(), 1);
+      const seconds = (performance.now() - start) / 1000;
+      const answers = queries.map((sql) => {
+        const result = decode(tp.query(fLen(1, sql)));
+        if (result.error) throw new Error(sql + ': ' + result.error);
+        return { cols: result.cols, rows: result.rows };
+      });
+      return { error, seconds, queries: answers };
     });
-    process.stdout.write(JSON.stringify({ version: text(tp.status(), 2), error, results }) + '\n');
+    process.stdout.write(JSON.stringify({ version: text(tp.status(), 2), results }) + '\n');
   })().catch((e) => { process.stderr.write(String(e && e.stack || e) + '\n'); process.exit(1); });
 }
