@@ -30,7 +30,7 @@ from wsformat.samples import FOLDER
 from wsformat.validate import validate
 from wsformat.viewers.reconcile import Report, reconcile, stored
 from wsformat.viewers.reconcile_across import across
-from wsformat.viewers.reconcile_verdict import AGREE, INCOMPLETE, LEAVES
+from wsformat.viewers.reconcile_verdict import AGREE, INCOMPLETE, LEAVES, UNJUDGED
 
 
 def run(*words: object) -> Any:
@@ -532,6 +532,8 @@ def test_a_clock_of_nanoseconds_needs_a_frequency() -> None:
     plan = budgets.load("b200_fused_gemm_ledger")
     unknown = reconcile(with_budget(in_ns, plan))
     assert unknown.measured.best is None
+    assert unknown.verdict.verdict == UNJUDGED
+    assert not unknown.lessons("2026-11-30")
     assert outcome(unknown, "steady window") == "unknown"
     assert "clock" in next(c.text for c in unknown.sound if c.name == "steady window")
     known = reconcile(with_budget(in_ns, plan.with_settings({"clock_mhz": 2000.0})))

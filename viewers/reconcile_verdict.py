@@ -21,6 +21,8 @@ FASTER = 0.02
 """A loop that is faster than its budget by more than this proves the budget wrong."""
 
 AGREE, INCOMPLETE, LEAVES = "agree", "model incomplete (a)", "kernel leaves performance (b)"
+UNJUDGED = "not judged"
+"""There is nothing to compare: no cycles an iteration, no counters."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Verdict:
     """The verdict.
 
     Attributes:
-        verdict: AGREE, INCOMPLETE or LEAVES.
+        verdict: AGREE, INCOMPLETE, LEAVES or UNJUDGED.
         cause: the main one; None when there is no gap.
         text: for people, with the numbers.
         needed: evidence that (b) would need; '' for other verdicts.
@@ -136,10 +138,10 @@ def _by_counters(plan: Plan, measured: Measured, ranked: Sequence[Check], doubts
     seen = {r: 1 - busy for r, (busy, _) in measured.counted.items()}
     if not seen:
         return Verdict(
-            INCOMPLETE,
+            UNJUDGED,
             None,
-            "Neither cycles an iteration nor counters: nothing to compare.",
-            "a run with stamps or counters",
+            "Neither cycles an iteration nor counters: nothing to compare. " + " ".join(f"{d}." for d in doubts),
+            "",
             0.1,
             doubts,
         )
