@@ -41,17 +41,24 @@ function pairing(d, add) {
     occurs.add(key(d.spans.capture_id[row], d.spans.role[row] ?? '', d.spans.span[row]));
     if (d.spans.t1[row] < d.spans.t0[row]) add('E701', 'spans', row, `ends ${d.spans.t0[row] - d.spans.t1[row]} early`, 't1');
   }
-  for (const point of points) recording.add(key(point.capture, point.role));
+  const recorded = new Set();
+  for (const point of points) {
+    recording.add(key(point.capture, point.role));
+    recorded.add(key(point.capture, point.role, point.name));
+  }
   const {capture_id: id, role, span} = d.span_types;
   pairUp(d, points, (type, begin, end) => {
-    occurs.add(key(id[type], role[type], span[type]));
     if (end.t < begin.t) add('E702', end.table, end.row, `${span[type]} ends ${begin.t - end.t} ticks before it begins`);
   }, (type, [point, another]) => {
     // Points of one name that occur twice are E704 alone.
     if (another === undefined) add('I706', point.table, point.row, `${point.name} of ${span[type]} has no partner`);
   });
   for (const [row, type] of keyed(d.span_types, 'capture_id', 'role', 'span')) {
-    if (recording.has(key(id[row], role[row])) && !occurs.has(type)) {
+    const both = ['begin_event', 'end_event'].every(end => {
+      const name = d.span_types[end][row];
+      return name && recorded.has(key(id[row], role[row], name));
+    });
+    if (recording.has(key(id[row], role[row])) && !occurs.has(type) && !both) {
       add('W705', 'span_types', row, `${span[row]} never occurs`, 'span');
     }
   }
