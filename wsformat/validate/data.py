@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wsformat.derive import parquet_source
 from wsformat.tables import Column, Table, tables, vocabularies
 from wsformat.validate.database import Database
 from wsformat.validate.report import Findings
@@ -115,6 +116,24 @@ def references(subject: Subject, found: Findings, database: Database, rule: Rule
         for column in table.columns:
             if column.references == target:
                 _reference(found, database, rule, table, column, target_table, target_column)
+    if target == "captures.capture_id" and target_table in subject.files:
+        _extension_captures(subject, found, database, rule)
+
+
+def _extension_captures(subject: Subject, found: Findings, database: Database, rule: Rule) -> None:
+    """E502 of tables of extensions: the capture is all that they share with the standard's."""
+    for file in subject.files.values():
+        if file.name in tables() or file.broken or file.path is None or file.types.get("capture_id") != "STRING":
+            continue
+        missing = f"""SELECT capture_id, COUNT(*) AS n FROM {parquet_source(file.path)}
+                      WHERE capture_id NOT IN (SELECT capture_id FROM captures) GROUP BY capture_id"""
+        count, row, detail = database.offences(
+            "SELECT 'capture ' || capture_id AS row, n || ' rows name it, captures has no such row' AS detail "
+            f"FROM ({missing})"
+        )
+        if count:
+            total = database.rows(f"SELECT SUM(n) FROM ({missing})")[0][0]
+            found.add(rule.code, detail, table=file.name, row=row, column="capture_id", count=int(total))
 
 
 def _reference(
