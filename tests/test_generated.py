@@ -19,6 +19,8 @@ from wsformat.derive import views
 from wsformat.errors import MalformedInput
 from wsformat.tables import tables
 
+pytestmark = pytest.mark.sources
+
 GENERATED = ["arrow.json", "manifest.schema.json", "tables.duckdb.sql", "views.sql"]
 
 

@@ -88,7 +88,7 @@ def test_tests_pass_on_the_wheel(root: Path, clean_python: Path, tmp_path: Path)
     for extra in ("conformance", "docs", "spec.md", "README.md", "CHANGELOG.md"):
         source = root / extra
         if source.is_dir():
-            shutil.copytree(source, tmp_path / extra)
+            shutil.copytree(source, tmp_path / extra, symlinks=True)
         elif source.exists():
             shutil.copy(source, tmp_path / extra)
     chosen = "not wheel and not client and not gpu and not sources"

@@ -11,7 +11,7 @@ from simulator_cases import kernels
 
 from simulator import Kernel, simulate
 from wsformat.viewers.reconcile import reconcile
-from wsformat.viewers.reconcile_verdict import AGREE, INCOMPLETE
+from wsformat.viewers.reconcile_verdict import AGREE, INCOMPLETE, UNJUDGED
 
 
 # No shrinking: each example asks every view of a bundle, and hundreds of them would take minutes.
@@ -22,7 +22,8 @@ def test_random_kernels(kernel: Kernel, seed: int, cycles: float) -> None:
     roles = [role for role, _ in kernel.lanes()][1:]
     plan = budget(cycles={"tensor": dict.fromkeys(roles, cycles / len(roles))})
     report = reconcile(with_budget(simulator_bundle.bundle(runs), plan))
-    assert report.verdict.verdict in (AGREE, INCOMPLETE)
+    # Too few iterations for a steady window, and no clean run: then there is nothing to compare.
+    assert report.verdict.verdict in ((AGREE, INCOMPLETE) if report.residual else (AGREE, INCOMPLETE, UNJUDGED))
     assert report.markdown()
     assert report.findings()
     gap = report.residual

@@ -33,6 +33,7 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.sources
 def test_schema_file_is_what_the_tables_say(root: Path) -> None:
     text = (root / "schema" / "rolespec.schema.json").read_text(encoding="utf-8")
     assert text == dumps(), "run: python -m wsformat.rolespec_schema > schema/rolespec.schema.json"

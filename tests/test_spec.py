@@ -20,6 +20,8 @@ from wsformat.provenance import capture_id
 from wsformat.tables import format_version, tables, vocabularies
 from wsformat.version import __version__
 
+pytestmark = pytest.mark.sources
+
 OBLIGATION = re.compile(r"\b(MUST|SHALL|REQUIRED)\b")
 ADVICE = re.compile(r"\b(SHOULD|RECOMMENDED)\b")
 HEAD = re.compile(r"^\*\*\[R-(\d+)\.(\d+)\]\*\* ")
