@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -16,6 +20,9 @@ from wsformat.converters.trace_model import (
     Instants,
     Slices,
     TraceModel,
+    as_flag,
+    report,
+    save,
     split_overlaps,
 )
 from wsformat.converters.trace_queries import (
@@ -33,6 +40,41 @@ from wsformat.converters.trace_tracks import tree
 from wsformat.errors import BadRequest, WsformatError
 
 NO_PLACE = ("predictions", "metrics", "rules", "findings", "attributes")
+
+
+EXPORT_OPTIONS = {
+    "flows": "export: arrows: all declared edges (all), binding ones only (binding), or none; default all",
+    "arguments": "export: full: ticks, clock and error bound with every slice; lean: only the iteration; default full",
+    "untracked": "export: true: also draw intervals that are not instrumented; default false",
+    "counters": "export: false: no counters of active and stalled lanes; default true",
+    "progress": "function called with (what, done, total)",
+}
+"""Options that every trace writer has."""
+
+
+def export(
+    bundle: Bundle, path: Path, options: Mapping[str, Any], encode: Callable[..., Iterable[bytes]]
+) -> dict[str, Any]:
+    """Write a bundle as a trace, atomically, and report what went in.
+
+    Args:
+        bundle: any bundle with stamps or spans.
+        path: the file; packed when its name ends in .gz.
+        options: see EXPORT_OPTIONS.
+        encode: from the model to bytes, with the keywords ``arguments`` and ``progress``.
+
+    Raises:
+        BadRequest: nothing to draw, or an option with a value that it does not have.
+    """
+    model = build(
+        bundle,
+        flows=str(options.get("flows", "all")),
+        untracked=as_flag(options.get("untracked", False)),
+        counters=as_flag(options.get("counters", True)),
+    )
+    full = str(options.get("arguments", "full")) != "lean"
+    save(path, encode(model, arguments=full, progress=options.get("progress")))
+    return report(model, path)
 
 
 def build(bundle: Bundle, *, flows: str = "all", untracked: bool = False, counters: bool = True) -> TraceModel:

@@ -9,8 +9,7 @@ from typing import Any
 
 from wsformat.bundle import Bundle, Progress
 from wsformat.converters.import_options import FACT_OPTIONS, MAPPING, plain_head
-from wsformat.converters.trace_build import build
-from wsformat.converters.trace_model import as_flag, report, save
+from wsformat.converters.trace_build import EXPORT_OPTIONS, export
 
 NAME = "chrome"
 TITLE = "Chrome trace JSON"
@@ -23,11 +22,7 @@ READ_OPTIONS = {
     **FACT_OPTIONS,
 }
 OPTIONS = {
-    "flows": "export: arrows: all declared edges (all), binding ones only (binding), or none; default all",
-    "arguments": "export: full: ticks, clock and error bound with every slice; lean: only the iteration; default full",
-    "untracked": "export: true: also draw intervals that are not instrumented; default false",
-    "counters": "export: false: no counters of active and stalled lanes; default true",
-    "progress": "function called with (what, done, total)",
+    **EXPORT_OPTIONS,
     **READ_OPTIONS,
 }
 LOSSES = (
@@ -96,12 +91,4 @@ def write(bundle: Bundle, path: Path, options: Mapping[str, Any]) -> dict[str, A
     """
     from wsformat.converters.chrome.encode import trace
 
-    model = build(
-        bundle,
-        flows=str(options.get("flows", "all")),
-        untracked=as_flag(options.get("untracked", False)),
-        counters=as_flag(options.get("counters", True)),
-    )
-    full = str(options.get("arguments", "full")) != "lean"
-    save(path, trace(model, arguments=full, progress=options.get("progress")))
-    return report(model, path)
+    return export(bundle, path, options, trace)
