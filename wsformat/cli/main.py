@@ -17,6 +17,7 @@ from wsformat.cli import (
     critical,
     demo,
     digest,
+    doctor,
     files,
     hardware,
     iterations,
@@ -75,6 +76,7 @@ app.command("import", rich_help_panel=GET)(convert.import_)
 app.command("record", rich_help_panel=GET)(record.record)
 app.command("export", rich_help_panel=GET)(convert.export)
 app.command("formats", rich_help_panel=GET)(convert.formats)
+app.command("doctor", rich_help_panel=CHECK)(doctor.doctor)
 app.command("info", rich_help_panel=CHECK)(query.info)
 app.command("validate", rich_help_panel=CHECK)(check.validate)
 app.add_typer(spec.spec_app, name="spec", rich_help_panel=CHECK)
