@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsformat.errors import BadRequest, MissingDependency
-from wsformat.kernels.passes import StampPass
+from wsformat.kernels.passes import StampPass, from_environment
 from wsformat.rolespec import Layout
 
 try:
@@ -70,6 +70,28 @@ class Settings:
     def of(layout: Layout, stamp_pass: StampPass, threads: int, **more: Any) -> Settings:
         """The settings of one pass of a recorder."""
         return Settings(layout, tuple(stamp_pass.events.get(r, 0) for r in range(layout.roles)), threads, **more)
+
+    @staticmethod
+    def from_environment(layout: Layout, threads: int, **more: Any) -> Settings | None:
+        """The settings that the environment asks for, as the stamp header's macros: None unless ``WSF_STAMPS`` is 1.
+
+        ``WSF_EVENT_MASK`` is one number for all roles here; ``WSF_SINK`` 0 or 1.
+
+        Raises:
+            BadRequest: a value that is no such number.
+        """
+        given = from_environment()
+        try:
+            if not int(given.get("WSF_STAMPS", "0"), 0):
+                return None
+            mask = int(given.get("WSF_EVENT_MASK", "-1").lower().rstrip("ul"), 0) & (1 << layout.events) - 1
+            shared = {0: False, 1: True}[int(given.get("WSF_SINK", "1"), 0)]
+        except (KeyError, ValueError) as error:
+            raise BadRequest(
+                f"settings of the stamps in the environment: {error}",
+                "WSF_STAMPS and WSF_SINK are 0 or 1, WSF_EVENT_MASK one number such as 0x1b.",
+            ) from error
+        return Settings(layout, (mask,) * layout.roles, threads, **{"shared": shared, **more})
 
     def rows(self) -> list[tuple[int, int]]:
         """Role and event of the stamps that this build makes, in the order of shared memory."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from wsformat.errors import BadRequest
@@ -14,6 +18,23 @@ SINK_COLUMN = {"global": "global", "shared": "shared", "registers": "local"}
 """Sink as the table captures names it."""
 CLOCKS = {"cycles32": 0, "cycles64": 1, "nanoseconds": 2}
 MAX_EVENTS = 64
+
+
+@cache
+def header_settings() -> tuple[str, ...]:
+    """Macros of the stamp header that a build can set, in its order."""
+    header = (files("wsformat.kernels") / "wsformat_stamp.cuh").read_text(encoding="utf-8")
+    return tuple(re.findall(r"^#ifndef (WSF_\w+)$", header, re.MULTILINE))
+
+
+def from_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Settings of the stamp header that the environment gives, to hand to a compiler as macros.
+
+    For build scripts that switch stamps on or off without an edit: ``WSF_STAMPS=1 python build.py``. Nothing reads the
+    environment unless it calls this. For nvcc, ``NVCC_APPEND_FLAGS=-DWSF_STAMPS=1`` does the same.
+    """
+    given = os.environ if environ is None else environ
+    return {name: given[name] for name in header_settings() if given.get(name, "") != ""}
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,29 @@
 """Stamps in the CuTe DSL: off is the machine code of a kernel without them; on makes the stamps of the pass.
 
-Compiled for sm_90a without a GPU; skipped where nvidia-cutlass-dsl is not installed: it is no part of the test extra.
+Compiled for real architectures without a GPU. The test extra brings the DSL, so without it these tests fail, not skip.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-cutlass = pytest.importorskip("cutlass", reason="nvidia-cutlass-dsl is not installed (extra gpu)")
+if sys.platform != "linux":
+    pytest.skip("the CuTe DSL runs on Linux only", allow_module_level=True)
 
-from cutlass import Float32, Int32, cute  # noqa: E402
-from cutlass.cute.runtime import make_fake_compact_tensor, make_ptr  # noqa: E402
+import cutlass
+from cutlass import Float32, Int32, cute
+from cutlass.cute.runtime import make_fake_compact_tensor, make_ptr
 
-from wsformat.errors import BadRequest  # noqa: E402
-from wsformat.kernels import cubin  # noqa: E402
-from wsformat.kernels.cute_stamp import Settings, Stamps  # noqa: E402
-from wsformat.kernels.passes import StampPass  # noqa: E402
-from wsformat.rolespec import Layout  # noqa: E402
+from wsformat.errors import BadRequest
+from wsformat.kernels import cubin
+from wsformat.kernels.cute_stamp import Settings, Stamps
+from wsformat.kernels.passes import StampPass
+from wsformat.rolespec import Layout
 
 LAYOUT = Layout(2, 4, 8)
 
@@ -60,31 +64,41 @@ def launch(a: cute.Tensor, n: Int32, slots, records, settings: cutlass.Constexpr
     stamped(a, n, slots, records, settings).launch(grid=[1, 1, 1], block=[32, 1, 1])
 
 
-@pytest.fixture(autouse=True)
-def _arch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_90a")
-    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path))
+ARCHS = ("sm_90a", "sm_100a")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the compiler leaves what it keeps; the working directory too, where it looks for none."""
     monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def compiled(function: Any, *args: Any) -> tuple[cubin.Kernel, str]:
+def compiled(folder: Path, function: Any, *args: Any, arch: str = "sm_90a") -> tuple[cubin.Kernel, str]:
     tensor = make_fake_compact_tensor(Float32, (4096,))
-    made = cute.compile(function, tensor, Int32(4), *args, options="--keep-cubin --keep-ptx")
+    # As options: the DSL reads its environment when it is imported, so a variable set later changes nothing.
+    keep = f"--gpu-arch {arch} --dump-dir={folder} --keep-cubin --keep-ptx"
+    made = cute.compile(function, tensor, Int32(4), *args, options=keep)
+    assert f".target {arch}" in made.artifacts.PTX
     (kernel,) = cubin.kernels(made.artifacts.CUBIN).values()
     return kernel, made.artifacts.PTX
 
 
-def on(masks: tuple[int, ...], **more: Any) -> tuple[cubin.Kernel, str]:
+def on(folder: Path, masks: tuple[int, ...], *, arch: str = "sm_90a", **more: Any) -> tuple[cubin.Kernel, str]:
     pointer = make_ptr(Int32, 1024, cute.AddressSpace.gmem, assumed_align=8)
-    return compiled(launch, pointer, pointer, Settings(LAYOUT, masks, 32, **more))
+    return compiled(folder, launch, pointer, pointer, Settings(LAYOUT, masks, 32, **more), arch=arch)
 
 
-def test_off_is_the_same_machine_code() -> None:
-    bare, _ = compiled(launch_plain)
-    off, _ = compiled(launch, None, None, None)
-    assert off.code == bare.code
-    assert (off.constant_bytes, off.shared_bytes) == (bare.constant_bytes, bare.shared_bytes)
-    made, _ = on((3, 8))
+@pytest.mark.parametrize("arch", ARCHS)
+def test_off_is_the_same_machine_code(folder: Path, arch: str) -> None:
+    bare, plain_ptx = compiled(folder, launch_plain, arch=arch)
+    # Without buffers, whatever the settings say.
+    for args in ((None, None, None), (None, None, Settings(LAYOUT, (3, 8), 32))):
+        off, ptx = compiled(folder, launch, *args, arch=arch)
+        assert off.code == bare.code
+        assert (off.constant_bytes, off.shared_bytes) == (bare.constant_bytes, bare.shared_bytes)
+        assert len(re.findall(r"\.param", ptx)) == len(re.findall(r"\.param", plain_ptx))
+    made, _ = on(folder, (3, 8), arch=arch)
     assert made.code != bare.code
     assert made.constant_bytes == bare.constant_bytes + 20 or made.constant_bytes == bare.constant_bytes + 16
 
@@ -93,8 +107,8 @@ def test_off_is_the_same_machine_code() -> None:
     ("masks", "stamps"), [((3, 8), 3), ((1, 0), 1), ((2, 0), 1), ((0, 8), 1), ((0, 0), 0)], ids=str
 )
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_pass_makes_its_stamps_and_no_other(masks: tuple[int, ...], stamps: int, shared: bool) -> None:
-    _, ptx = on(masks, shared=shared)
+def test_a_pass_makes_its_stamps_and_no_other(folder: Path, masks: tuple[int, ...], stamps: int, shared: bool) -> None:
+    _, ptx = on(folder, masks, shared=shared)
     if shared:
         # Besides: the buffer is emptied, one store for each 32 words.
         words = stamps * (LAYOUT.iterations + 1)
@@ -109,6 +123,31 @@ def test_settings_of_a_pass() -> None:
     settings = Settings.of(LAYOUT, StampPass("x", {1: 0b1010}, {}), 64, ctas=4)
     assert settings == Settings(LAYOUT, (0, 0b1010), 64, ctas=4)
     assert settings.rows() == [(1, 1), (1, 3)]
+
+
+def test_the_environment_switches_a_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pointer = make_ptr(Int32, 1024, cute.AddressSpace.gmem, assumed_align=8)
+
+    def code() -> bytes:
+        settings = Settings.from_environment(LAYOUT, 32)
+        return compiled(folder, launch, *((pointer,) * 2 if settings else (None,) * 2), settings)[0].code
+
+    for name in ("WSF_STAMPS", "WSF_EVENT_MASK", "WSF_SINK"):
+        monkeypatch.delenv(name, raising=False)
+    bare = compiled(folder, launch_plain)[0].code
+    assert code() == bare
+    monkeypatch.setenv("WSF_STAMPS", "0")
+    assert code() == bare
+    monkeypatch.setenv("WSF_STAMPS", "1")
+    assert code() == on(folder, (15, 15))[0].code != bare
+    monkeypatch.setenv("WSF_EVENT_MASK", "0x8ull")
+    monkeypatch.setenv("WSF_SINK", "0")
+    assert code() == on(folder, (8, 8), shared=False)[0].code
+    for name, value in (("WSF_SINK", "2"), ("WSF_EVENT_MASK", "role==0"), ("WSF_STAMPS", "on")):
+        with monkeypatch.context() as one:
+            one.setenv(name, value)
+            with pytest.raises(BadRequest, match="settings of the stamps"):
+                Settings.from_environment(LAYOUT, 32)
 
 
 def test_a_stamp_outside_of_the_layout() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from wsformat.errors import BadRequest, MalformedInput
-from wsformat.kernels import cubin, nvrtc
+from wsformat.kernels import cubin, nvrtc, passes
 
 if sys.platform != "linux":
     pytest.skip("the test extra brings the CUDA compiler on Linux only", allow_module_level=True)
@@ -150,6 +150,24 @@ def test_template_off_is_the_same_machine_code(arch: str) -> None:
     assert facts(off, "kernel<wsf::Off>") == facts(built(TEMPLATE_PLAIN, arch))
     on = built(TEMPLATE, arch, "kernel<wsf::Defaults, wsf::Args>")
     assert facts(on, "kernel<wsf::Defaults, wsf::Args>")[0] != facts(off, "kernel<wsf::Off>")[0]
+
+
+def test_the_environment_switches_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    def code() -> bytes:
+        return built(LOOP, "sm_90a", **passes.from_environment()).kernel("kernel").code
+
+    for name in passes.header_settings():
+        monkeypatch.delenv(name, raising=False)
+    plain = built(without_stamps(LOOP), "sm_90a").kernel("kernel").code
+    assert code() == plain
+    monkeypatch.setenv("WSF_STAMPS", "0")
+    assert code() == plain
+    monkeypatch.setenv("WSF_STAMPS", "1")
+    assert code() == built(LOOP, "sm_90a", WSF_STAMPS=1).kernel("kernel").code != plain
+    monkeypatch.setenv("WSF_EVENT_MASK", "6ull")
+    monkeypatch.setenv("WSF_SINK", "")
+    assert code() == built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_EVENT_MASK="6ull").kernel("kernel").code
+    assert {"WSF_STAMPS", "WSF_ROLES", "WSF_FROM", "WSF_STRIDE", "WSF_SINK"} < set(passes.header_settings())
 
 
 @pytest.mark.parametrize("arch", ARCHS)
