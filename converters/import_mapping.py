@@ -1,4 +1,4 @@
-"""What the names of another tool's trace mean: states of spans and roles of lanes, by globs, from a preset or a file.
+"""What the names of another tool's trace mean: states of spans, roles of lanes, edges; from a preset or a file.
 
 Without a mapping every span is a scope: a name that looks like a wait is not called a stall by guess.
 """
@@ -39,29 +39,34 @@ class ImportMapping:
     name: str = ""
     path: Path | None = None
 
-    def role(self, lane: Mapping[str, Any], spans: Iterable[str]) -> str:
-        """Role of a lane.
+    def rules(self, part: str) -> Sequence[Mapping[str, Any]]:
+        """The rules of a part: renames, roles, spans or dependencies."""
+        found: Sequence[Mapping[str, Any]] = self.values.get(part, ())
+        return found
+
+    def role_rule(self, lane: Mapping[str, Any], spans: Iterable[str]) -> int:
+        """Number of the first rule of roles that fits a lane, -1 where none does.
 
         Args:
             lane: name, process, kind, warp.
             spans: names of the spans that begin on it.
         """
-        for rule in self.values.get("roles", ()):
+        for number, rule in enumerate(self.rules("roles")):
             wanted = rule.get("lanes", {})
             if (
-                _fits(wanted.get("name"), [str(lane.get("name") or "")])
-                and _fits(wanted.get("process"), [str(lane.get("process") or "")])
-                and _fits(wanted.get("kind"), [str(lane.get("kind") or "")])
+                fits(wanted.get("name"), [str(lane.get("name") or "")])
+                and fits(wanted.get("process"), [str(lane.get("process") or "")])
+                and fits(wanted.get("kind"), [str(lane.get("kind") or "")])
                 and ("warps" not in wanted or lane.get("warp", -1) in wanted["warps"])
-                and _fits(wanted.get("spans"), spans)
+                and fits(wanted.get("spans"), spans)
             ):
-                return str(rule["role"])
-        return ""
+                return number
+        return -1
 
     def roles(self, used: Sequence[str]) -> list[dict[str, Any]]:
         """Rows of the table roles, for the roles that lanes play."""
         rules: dict[str, Mapping[str, Any]] = {}
-        for rule in self.values.get("roles", ()):
+        for rule in self.rules("roles"):
             rules.setdefault(rule["role"], rule)
         order = [role for role in rules if role in used]
         return [
@@ -70,18 +75,25 @@ class ImportMapping:
             for place, role in enumerate(order)
         ]
 
+    def span_rule(self, role: str, span: str) -> int:
+        """Number of the first rule of spans that fits one kind of span, -1 where none does."""
+        for number, rule in enumerate(self.rules("spans")):
+            if fits(rule["span"], [span]) and fits(rule.get("role"), [role]):
+                return number
+        return -1
+
     def span(self, role: str, span: str) -> dict[str, Any]:
         """State and the other columns of span_types for one kind of span."""
-        row: dict[str, Any] = {"role": role, "span": span, "state": "scope", "loop": LOOP}
-        for rule in self.values.get("spans", ()):
-            if _fits(rule["span"], [span]) and _fits(rule.get("role"), [role]):
-                return row | {name: rule[name] for name in SPAN_COLUMNS if name in rule}
-        return row
+        number = self.span_rule(role, span)
+        rule = self.rules("spans")[number] if number >= 0 else {}
+        return {"role": role, "span": span, "state": "scope", "loop": LOOP} | {
+            name: rule[name] for name in SPAN_COLUMNS if name in rule
+        }
 
     def dependencies(self, points: set[tuple[str, str]]) -> tuple[list[dict[str, Any]], list[str]]:
         """Rows of the table dependencies, and what could not be used because the trace has no such point."""
         rows, missing = [], []
-        for edge in self.values.get("dependencies", ()):
+        for edge in self.rules("dependencies"):
             for side in ("producer", "consumer"):
                 point = (edge[f"{side}_role"], edge[f"{side}_event"])
                 if point not in points:
@@ -96,7 +108,8 @@ class ImportMapping:
 EMPTY = ImportMapping({})
 
 
-def _fits(globs: Any, names: Iterable[str]) -> bool:
+def fits(globs: Any, names: Iterable[str]) -> bool:
+    """Whether one of the globs fits one of the names; None fits all."""
     if globs is None:
         return True
     wanted = [globs] if isinstance(globs, str) else globs

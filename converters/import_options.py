@@ -8,14 +8,14 @@ from typing import Any
 
 from wsformat.errors import BadRequest
 from wsformat.rolespec_schema import IMPORTER_OWNS
-from wsformat.tables import tables
+from wsformat.tables import read_schema_json, tables
 
 FACTS = {c.name: c for c in tables()["captures"].columns if c.name not in IMPORTER_OWNS["captures"]}
 """Columns of captures that can be said on import."""
 
 MAPPING = {
-    "mapping": "which spans are waits, work or asynchronous and which lanes play which role: a preset's name, "
-    "or a JSON or TOML file; without it every span is a scope",
+    "mapping": "which spans are waits, work or asynchronous, which lanes play which role, who waits for whom: a preset "
+    f"({', '.join(read_schema_json('import_mappings.json'))}) or a JSON or TOML file; without it every span is a scope",
 }
 FACT_OPTIONS = {name: column.meaning for name, column in FACTS.items()}
 

@@ -15,12 +15,20 @@ stays behind, and what a format loses or makes an importer assume is listed belo
 bundle itself: attributes `import.*` of the capture, and findings of kind `message`.
 """
 
-STATES = """## States and roles of imported traces
+STATES = """## States, roles and edges of imported traces
 
 No trace format says which interval is work and which is a wait. Without a mapping every imported span is a `scope`, and
 nothing is called a stall by its name. A mapping (`-O mapping=PRESET` or a JSON or TOML file, described by
-`schema/import_mapping.schema.json`) gives states, roles and edges by globs on names; the preset's name is kept with the
-source in the manifest.
+`schema/import_mapping.schema.json`) gives names, states, roles and edges by globs on names; the preset's name is kept
+with the source in the manifest.
+
+* `renames`: one name that fires several times an iteration is told apart by the span before it on its lane.
+* `roles`: which lanes play a role; `spans`: the state of a span, what it waits on, its resource.
+* `dependencies`: who waits for whom, in the words of the role spec ([rolespec.md](rolespec.md)); the points of a span are
+  `SPAN.begin` and `SPAN.end`, iterations are the ordinals of its name in its lane. With them each wait gets a verdict.
+
+Rules that fit nothing, and spans that no rule names, are listed with the import. A mapping of which nothing fits is
+refused.
 
 | preset | for |
 | --- | --- |"""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from wsformat import provenance
 from wsformat.bundle import Bundle
 from wsformat.completeness import worst
+from wsformat.converters import import_rules
 from wsformat.converters.import_mapping import LOOP, ImportMapping
 from wsformat.converters.recording import Array, Recording, Row
 from wsformat.derive import run
@@ -52,7 +53,9 @@ def to_bundle(recording: Recording, source: Source, mapping: ImportMapping, fact
     capture = provenance.capture_id(source.hashes, dict(mapping.values) or None, {**options, **facts})
     _merge_names(recording)
     order, number = _lane_order(recording)
-    roles = _roles(recording, mapping)
+    renamed = import_rules.rename(recording, mapping)
+    by_lane = import_rules.lane_rules(recording, mapping)
+    roles = _roles(recording, mapping, by_lane)
     lanes = [recording.lanes[i] | {"role": roles[i], "lane": n} for n, i in enumerate(order)]
     spans, place = _spans(recording, number, lanes, capture)
     events = _events(recording, number, lanes, capture)
@@ -77,9 +80,7 @@ def to_bundle(recording: Recording, source: Source, mapping: ImportMapping, fact
     event_types = _event_types(recording, roles, capture)
     points |= {(e["role"], e["event"]) for e in event_types}
     dependencies, missing = mapping.dependencies(points)
-    if missing:
-        recording.findings.append(("mapping", f"Edges left out, the trace has no such point: {', '.join(missing)}."))
-    _note_unmapped(recording, mapping, used)
+    import_rules.account(recording, mapping, used, renamed, by_lane, missing)
 
     def row_key(table: str, key: int) -> str:
         return "" if table == "captures" else str(int(number[key]) if table == "lanes" else key)
@@ -167,17 +168,16 @@ def _lane_order(recording: Recording) -> tuple[list[int], Array]:
     return order, number
 
 
-def _roles(recording: Recording, mapping: ImportMapping) -> list[str]:
-    """Role of each of the recording's lanes."""
+def _roles(recording: Recording, mapping: ImportMapping, by_lane: Sequence[int]) -> list[str]:
+    """Role of each of the recording's lanes, by the rule that fits it."""
     wrote = np.zeros(len(recording.lanes) + 1, bool)
     for lanes in (recording.spans.lane, recording.spans.end_lane, recording.instants.lane):
         wrote[np.unique(lanes)] = True
-    begun: dict[int, set[str]] = {}
-    if mapping.values.get("roles"):
-        for lane, name in np.unique(np.stack([recording.spans.lane, recording.spans.name]), axis=1).T.tolist():
-            begun.setdefault(lane, set()).add(recording.names[name])
-    found = (mapping.role(lane, begun.get(n, ())) for n, lane in enumerate(recording.lanes))
-    return [role or (UNASSIGNED if wrote[n] else "") for n, role in enumerate(found)]
+    rules = mapping.rules("roles")
+    return [
+        str(rules[rule]["role"]) if rule >= 0 else str(lane.get("role", "")) or (UNASSIGNED if wrote[n] else "")
+        for n, (rule, lane) in enumerate(zip(by_lane, recording.lanes, strict=True))
+    ]
 
 
 def _unassigned(roles: Sequence[str], capture: str) -> list[Row]:
@@ -334,15 +334,3 @@ def _span_attributes(part: tuple[str, Array, pa.Array], place: Array, capture: s
         },
         schema=rows_to_table("attributes", []).schema,
     )
-
-
-def _note_unmapped(recording: Recording, mapping: ImportMapping, used: Sequence[tuple[str, str]]) -> None:
-    if mapping.values:
-        bare = sorted({name for role, name in used if mapping.span(role, name)["state"] == "scope"})
-        if bare:
-            listed = ", ".join(bare[:10]) + (f" and {len(bare) - 10} more" if len(bare) > 10 else "")
-            recording.findings.append(("mapping", f"Scopes, drawn and counted in no state: {listed}."))
-    elif used:
-        recording.findings.append(
-            ("mapping", "No mapping was given: every span is a scope, none is called work or a wait by its name.")
-        )

@@ -6,7 +6,7 @@ A converter is a module of this package (or a folder with the same names in its 
     TITLE = "raw stamp buffers"             for people
     EXTENSIONS = (".npy", ".npz")           usual file names, for help texts only
     OPTIONS = {"layout": "what it means"}   options of read or write
-    LOSSES = ("what is lost or assumed",)   one sentence each, printed by `wsformat formats`
+    LOSSES = ("what is lost or assumed",)   one sentence each, printed by `wsformat formats NAME`
     CARRIES = {"in": ("spans",)}            tables that a reader may fill (in) or a writer makes use of (out)
 
     def sniff(head: bytes, path: Path) -> bool             for a reader; content decides, at most HEAD_BYTES

@@ -162,10 +162,23 @@ def test_formats_lists_every_converter() -> None:
     for name in (*registry.READERS, *registry.WRITERS):
         assert found[name]["losses"]
         assert ("in" in found[name]["direction"].split()) == (name in registry.READERS)
-    text = run("formats").stdout
-    for name, entry in found.items():
-        assert f"{name} ({entry['direction']})" in text
-        assert all(option in text for option in entry["options"])
+    lines = run("formats").stdout.splitlines()
+    assert len(lines) == len(found) + 1
+    for line, (name, entry) in zip(lines, found.items(), strict=False):
+        assert line.split()[0] == name
+        assert entry["title"] in line
+
+
+def test_formats_of_one_name_gives_its_options() -> None:
+    (entry,) = ask("formats", "tag64")
+    text = run("formats", "tag64").stdout
+    assert {"dialect", "stride", "events", "groups", "mapping"} <= set(entry["options"])
+    assert all(f"-O {option}=" in text for option in entry["options"])
+    assert all(f"lost or assumed: {loss}" in text for loss in entry["losses"])
+    assert "tag-producer-consumer" in entry["options"]["mapping"]
+    wrong = run("formats", "tag65")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "no format 'tag65'" in wrong.stderr
 
 
 def test_view_draws_and_says_what(balanced: Path, tmp_path: Path) -> None:

@@ -106,7 +106,8 @@ def test_presets_give_states(
     states: dict[str, set[str]] = {}
     for row in bundle.table("span_types").to_pylist():
         states.setdefault(row["state"], set()).add(row["span"])
-    assert states == {state: names for state, names in (("stall", waits), ("active", work)) if names}
+    known = {state: {name.split(".")[0] for name in names} for state, names in states.items()}
+    assert known == {state: names for state, names in (("stall", waits), ("active", work)) if names}
     assert [source["options"]["mapping"] for source in bundle.manifest.sources] == [preset]
     data = plain(peers / name)
     by_lane: dict[tuple[int, int, int], list[tuple[str, int, int]]] = {}

@@ -25,7 +25,7 @@ Format = Annotated[str, typer.Option("--format", metavar="NAME", help="do not gu
 Option = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", "-O", metavar="NAME=VALUE", help="any option of the converter: `wsformat formats` lists them"
+        "--option", "-O", metavar="NAME=VALUE", help="any option of the converter: `wsformat formats NAME` lists them"
     ),
 ]
 Spec = Annotated[
@@ -57,6 +57,7 @@ Label = Annotated[str, typer.Option("--label", metavar="TEXT", help="short name 
 Experiment = Annotated[
     str, typer.Option("--experiment", metavar="NAME", help="captures that belong together have one name")
 ]
+FormatName = Annotated[str, typer.Argument(metavar="NAME", help="one format, with all of its options")]
 PROGRESS = "progress"
 """Option of a converter that takes a function instead of text."""
 TableName = Annotated[str, typer.Option("--table", metavar="NAME", help="one table of the bundle")]
@@ -270,20 +271,29 @@ def settable(module: ModuleType) -> dict[str, str]:
     return {name: meaning for name, meaning in module.OPTIONS.items() if name != PROGRESS}
 
 
-def formats(json: Json = False) -> None:
-    """Every format that can be read or written: file names, options, and what is lost or assumed."""
+def formats(name: FormatName = "", json: Json = False) -> None:
+    """Every format that can be read or written; with a NAME its options, and what is lost or assumed."""
     from wsformat.cli.output import print_json
 
     found = known_formats()
+    if name:
+        known = [entry["name"] for entry in found]
+        if name not in known:
+            raise BadRequest(f"no format {name!r}", f"Formats: {', '.join(known)}.")
+        found = [entry for entry in found if entry["name"] == name]
     if json:
         print_json(found)
         return
+    width = max(len(entry["name"]) for entry in found)
     for entry in found:
-        print(f"{entry['name']} ({entry['direction']}): {entry['title']}; {' '.join(entry['extensions'])}")
-        for name, meaning in entry["options"].items():
-            print(f"  -O {name}=…  {meaning}")
-        for loss in entry["losses"]:
-            print(f"  lost or assumed: {loss}")
+        print(f"{entry['name']:{width}}  {entry['direction']:10}  {entry['title']}; {' '.join(entry['extensions'])}")
+        if name:
+            for option, meaning in entry["options"].items():
+                print(f"  -O {option}=…  {meaning}")
+            for loss in entry["losses"]:
+                print(f"  lost or assumed: {loss}")
+    if not name:
+        print("options and losses of one: wsformat formats NAME")
 
 
 def known_formats() -> list[dict[str, Any]]:
