@@ -57,7 +57,7 @@ Label = Annotated[str, typer.Option("--label", metavar="TEXT", help="short name 
 Experiment = Annotated[
     str, typer.Option("--experiment", metavar="NAME", help="captures that belong together have one name")
 ]
-FormatName = Annotated[str, typer.Argument(metavar="NAME", help="one format, with all of its options")]
+FormatName = Annotated[str, typer.Argument(metavar="[NAME]", help="one format, with all of its options")]
 PROGRESS = "progress"
 """Option of a converter that takes a function instead of text."""
 TableName = Annotated[str, typer.Option("--table", metavar="NAME", help="one table of the bundle")]
