@@ -113,7 +113,8 @@ def import_(
     if json:
         print_json(found)
     else:
-        _print_imported(found, [path.name for path in files])
+        # People go on with the path that they typed; programs get the whole one.
+        _print_imported({**found, "path": str(target)}, [path.name for path in files])
 
 
 def with_trips(option: str, item: str) -> tuple[Path, int]:
