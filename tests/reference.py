@@ -40,6 +40,7 @@ def one_capture(tables: Tables) -> dict[str, list[Row]]:
     waits, signals = reference_waits.wait(tables, points, spans, lanes)
     intervals = reference_waits.iteration(tables, points, lanes)
     maps = reference_clocks.clock_map(tables)
+    segments = reference_clocks.clock_segment(maps)
     lifetimes = reference_clocks.lifetime(tables, lanes)
     launches = reference_clocks.launch_lifetime(lifetimes)
     medians = reference_clocks.lifetime_median(launches)
@@ -58,8 +59,10 @@ def one_capture(tables: Tables) -> dict[str, list[Row]]:
         "iteration": intervals,
         "iteration_summary": reference_waits.iteration_summary(intervals),
         "early_signal": early_signal(tables, points, spans, lanes),
-        "clock_map": maps,
-        "timeline_ns": reference_clocks.timeline_ns(tables, spans, maps),
+        "clock_map": [{name: value for name, value in m.items() if name[0] != "_"} for m in maps],
+        "clock_segment": segments,
+        "moment_segment": reference_clocks.moment_segment(tables, points, segments, lanes),
+        "timeline_ns": reference_clocks.timeline_ns(tables, spans, segments),
         "lifetime": lifetimes,
         "launch_lifetime": launches,
         "lifetime_median": medians,

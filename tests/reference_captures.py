@@ -135,18 +135,19 @@ def stamp(lane: int, role: str, event: str, iteration: int, t: int) -> Row:
 
 
 def anchors(rng: Random, tables: Tables, launch: int, clock: int, base: int) -> None:
-    """None, one, two or three on one or two references, of this launch or of the whole capture."""
-    count = rng.choice([0, 0, 1, 2, 3])
+    """None to six on one or two references, of this launch or of the whole capture; some that no line fits."""
+    count = rng.choice([0, 0, 1, 2, 3, 6])
+    errors = rng.choice([(32.0, 32.0, 1.5, None), (32.0, 2.0, 1.5), (1.0, 0.5)])
     for reference in rng.choice([(-2,), (-1,), (-1, -2)]):
         for k in range(count):
             tables["clock_anchors"].append(
                 {
                     "launch": rng.choice([launch, launch, -1]),
                     "clock": clock,
-                    "t": base + 500 * k + clock,
+                    "t": base + rng.choice([500, 500, 300]) * k + clock,
                     "reference_clock": reference,
                     "reference_t": 1_700_000_000_000_000_000 + 285 * k + rng.randint(0, 3),
-                    "error_ns": rng.choice([32.0, 32.0, 1.5, None]),
+                    "error_ns": rng.choice(errors),
                 }
             )
 

@@ -17,6 +17,8 @@ from wsformat.tables import tables as standard
 
 NOT_IN_REFERENCE = {
     "active_set": "what overlap counts",
+    "clock_node": "what clock_map is made of",
+    "clock_fit": "what clock_map is made of",
     "wait_kind": "the numbers of wait_edge",
     "wait_edge": "what wait and signal are made of",
 }
@@ -104,6 +106,7 @@ def test_random_captures_reach_every_case() -> None:
         seen |= {"refused" for row in found["timeline_ns"] if row["ns0"] is None}
         seen |= {"mapped" for row in found["timeline_ns"] if row["ns0"] is not None}
         seen |= {"steady" for row in found["iteration"] if row["steady"]}
+        seen |= {f"straight {row['is_straight']}" for row in found["clock_map"]}
     for seed in range(12):
         found = reference.views(whole(random_lifetimes(seed, 3, 12)))
         seen |= {name for name, rows in found.items() if rows}
@@ -117,6 +120,9 @@ def test_random_captures_reach_every_case() -> None:
         "refused",
         "mapped",
         "steady",
+        "straight True",
+        "straight False",
+        "straight None",
         "slope",
         "lifetime",
     }

@@ -194,6 +194,188 @@ FROM compared c
 JOIN extent e ON e.capture_id = c.capture_id AND e.launch = c.launch AND e.cta = c.cta AND e.clock = c.clock
 LEFT JOIN total t ON t.capture_id = c.capture_id AND t.pair = c.pair;
 
+CREATE OR REPLACE VIEW clock_node AS
+-- clock_node: the anchors of one line (launch, clock, reference clock), those of one tick put together: the moment t lies between low_ns and high_ns.
+-- Both are relative to ns_origin, the reference time of the line's first anchor (by t, then reference_t), so that no large number meets a DOUBLE.
+-- Of several anchors at one tick the bounds are intersected; where they exclude each other (agrees 0) the hull of all is taken. middle_ns: half way, or the (least)
+-- reading where the line has an anchor without a bound (is_bounded 0).
+WITH numbered AS (
+  SELECT capture_id, launch, clock, reference_clock, t, reference_t, error_ns,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY t, reference_t) AS nth,
+         COUNT(*) OVER (PARTITION BY capture_id, launch, clock, reference_clock) AS rows_of_line, COUNT(error_ns) OVER (PARTITION BY capture_id, launch, clock, reference_clock) AS rows_bounded
+  FROM clock_anchors
+), origin AS (
+  SELECT capture_id, launch, clock, reference_clock, t AS t_first, reference_t AS ns_origin FROM numbered WHERE nth = 1
+), merged AS (
+  SELECT n.capture_id, n.launch, n.clock, n.reference_clock, n.t, o.t_first, o.ns_origin, COUNT(*) AS anchors, MIN(CASE WHEN n.rows_bounded = n.rows_of_line THEN 1 ELSE 0 END) AS is_bounded,
+         MAX(CAST(n.reference_t - o.ns_origin AS DOUBLE) - n.error_ns) AS low_in, MIN(CAST(n.reference_t - o.ns_origin AS DOUBLE) + n.error_ns) AS high_in,
+         MIN(CAST(n.reference_t - o.ns_origin AS DOUBLE) - n.error_ns) AS low_out, MAX(CAST(n.reference_t - o.ns_origin AS DOUBLE) + n.error_ns) AS high_out,
+         MIN(CAST(n.reference_t - o.ns_origin AS DOUBLE)) AS reading
+  FROM numbered n JOIN origin o ON o.capture_id = n.capture_id AND o.launch = n.launch AND o.clock = n.clock AND o.reference_clock = n.reference_clock
+  GROUP BY n.capture_id, n.launch, n.clock, n.reference_clock, n.t, o.t_first, o.ns_origin
+), bounded AS (
+  SELECT capture_id, launch, clock, reference_clock, t, t_first, ns_origin, anchors, is_bounded, reading, CASE WHEN is_bounded = 1 AND low_in > high_in THEN 0 ELSE 1 END AS agrees,
+         CASE WHEN is_bounded = 1 THEN CASE WHEN low_in > high_in THEN low_out ELSE low_in END END AS low_ns, CASE WHEN is_bounded = 1 THEN CASE WHEN low_in > high_in THEN high_out ELSE high_in END END AS high_ns
+  FROM merged
+)
+SELECT capture_id, launch, clock, reference_clock, CAST(ROW_NUMBER() OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY t) - 1 AS INT) AS node,
+       CAST(COUNT(*) OVER (PARTITION BY capture_id, launch, clock, reference_clock) AS INT) AS nodes, anchors, t, t - t_first AS after_ticks, ns_origin, low_ns, high_ns,
+       CASE WHEN is_bounded = 1 THEN (low_ns + high_ns) / 2 ELSE reading END AS middle_ns, is_bounded, agrees
+FROM bounded;
+
+CREATE OR REPLACE VIEW clock_fit AS
+-- clock_fit: where all straight lines through the bounds of a line's nodes lie: at its first node between first_low_ns and first_high_ns, at its last one between
+-- last_low_ns and last_high_ns (relative to ns_origin). For lines of two or more nodes that are all bounded. Exact: a line that keeps under high_ns at x1 and above low_ns
+-- at x2 is under high1 + (high1 - low2) * (x1 - 0) / (x2 - x1) at 0 when 0 <= x1 < x2; the least of these over all pairs is the highest that such a line can be there.
+-- No line fits when a least high is below the greatest low.
+-- Most nodes say nothing: one whose bound lies outside the straight line between those of its neighbours is implied by them. Four passes drop these, which changes no result
+-- and keeps the pairs few.
+WITH side AS (
+  SELECT 1 AS side UNION ALL SELECT -1 AS side
+), corner0 AS (
+  SELECT n.capture_id, n.launch, n.clock, n.reference_clock, s.side, CAST(n.after_ticks AS DOUBLE) AS x, CASE WHEN s.side = 1 THEN n.high_ns ELSE -n.low_ns END AS v
+  FROM clock_node n CROSS JOIN side s WHERE n.is_bounded = 1 AND n.nodes > 1
+), near1 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v, LAG(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x0, LAG(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v0,
+         LEAD(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x2, LEAD(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v2
+  FROM corner0
+), corner1 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v FROM near1 WHERE x0 IS NULL OR x2 IS NULL OR (v - v0) * (x2 - x0) <= (v2 - v0) * (x - x0)
+), near2 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v, LAG(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x0, LAG(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v0,
+         LEAD(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x2, LEAD(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v2
+  FROM corner1
+), corner2 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v FROM near2 WHERE x0 IS NULL OR x2 IS NULL OR (v - v0) * (x2 - x0) <= (v2 - v0) * (x - x0)
+), near3 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v, LAG(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x0, LAG(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v0,
+         LEAD(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x2, LEAD(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v2
+  FROM corner2
+), corner3 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v FROM near3 WHERE x0 IS NULL OR x2 IS NULL OR (v - v0) * (x2 - x0) <= (v2 - v0) * (x - x0)
+), near4 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v, LAG(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x0, LAG(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v0,
+         LEAD(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS x2, LEAD(v) OVER (PARTITION BY capture_id, launch, clock, reference_clock, side ORDER BY x) AS v2
+  FROM corner3
+), corner4 AS (
+  SELECT capture_id, launch, clock, reference_clock, side, x, v, MAX(x) OVER (PARTITION BY capture_id, launch, clock, reference_clock) AS x_last
+  FROM near4 WHERE x0 IS NULL OR x2 IS NULL OR (v - v0) * (x2 - x0) <= (v2 - v0) * (x - x0)
+)
+SELECT h.capture_id, h.launch, h.clock, h.reference_clock,
+       MAX(CASE WHEN l.x < h.x THEN -l.v - (h.v + l.v) * l.x / (h.x - l.x) END) AS first_low_ns, MIN(CASE WHEN h.x < l.x THEN h.v + (h.v + l.v) * h.x / (l.x - h.x) END) AS first_high_ns,
+       MAX(CASE WHEN h.x < l.x THEN -l.v - (h.v + l.v) * (h.x_last - l.x) / (l.x - h.x) END) AS last_low_ns, MIN(CASE WHEN l.x < h.x THEN h.v + (h.v + l.v) * (h.x_last - h.x) / (h.x - l.x) END) AS last_high_ns
+FROM corner4 h JOIN corner4 l ON l.capture_id = h.capture_id AND l.launch = h.launch AND l.clock = h.clock AND l.reference_clock = h.reference_clock
+WHERE h.side = 1 AND l.side = -1
+GROUP BY h.capture_id, h.launch, h.clock, h.reference_clock;
+
+CREATE OR REPLACE VIEW clock_map AS
+-- clock_map: one straight line per (launch, clock, reference clock), from its first to its last anchor; launch -1 holds for every launch without its own anchors.
+-- The reference must tick in ns (-1 is Unix time in ns). With anchors of one tick only, a clock that ticks in ns can be mapped; then ns_per_tick is 1.
+-- is_straight: some straight line lies within the bounds of all anchors (null: not known, an anchor has no bound or there is no line). Then the line runs through the middle of all such lines at
+--   its first and at its last anchor, and error_ns is the farthest that any of them is from it: as long as the rate is constant, the true time is that near.
+-- Not straight: the rate changed (or a bound is wrong). The line joins the middles of the first and the last anchor, and error_ns covers the bounds of all anchors.
+-- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
+--   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
+-- ns_per_tick null: no map. error_ns null: an anchor has no bound.
+WITH line AS (
+  SELECT n.capture_id, n.launch, n.clock, n.reference_clock, n.nodes, COALESCE(c.unit, 'tick') AS unit, CASE WHEN n.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END AS reference_unit,
+         MIN(n.t) AS t_first, MAX(n.t) AS t_last, MIN(n.ns_origin) AS ns_origin, CAST(SUM(n.anchors) AS BIGINT) AS anchors, MIN(n.is_bounded) AS is_bounded, MIN(n.agrees) AS agrees,
+         MIN(CASE WHEN n.node = 0 THEN n.middle_ns END) AS first_middle, MIN(CASE WHEN n.node = n.nodes - 1 THEN n.middle_ns END) AS last_middle,
+         MIN(CASE WHEN n.node = 0 THEN n.low_ns END) AS only_low, MIN(CASE WHEN n.node = 0 THEN n.high_ns END) AS only_high
+  FROM clock_node n
+  LEFT JOIN clocks c ON c.capture_id = n.capture_id AND c.clock = n.clock
+  LEFT JOIN clocks r ON r.capture_id = n.capture_id AND r.clock = n.reference_clock
+  GROUP BY n.capture_id, n.launch, n.clock, n.reference_clock, n.nodes, COALESCE(c.unit, 'tick'), CASE WHEN n.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END
+), fitted AS (
+  SELECT l.capture_id, l.launch, l.clock, l.reference_clock, l.nodes, l.unit, l.reference_unit, l.t_first, l.t_last, l.ns_origin, l.anchors, l.first_middle, l.last_middle, l.only_low, l.only_high,
+         f.first_low_ns, f.first_high_ns, f.last_low_ns, f.last_high_ns, l.is_bounded,
+         CASE WHEN f.clock IS NULL THEN NULL WHEN l.agrees = 1 AND f.first_low_ns <= f.first_high_ns + 1.0E-6 AND f.last_low_ns <= f.last_high_ns + 1.0E-6 THEN 1 ELSE 0 END AS is_straight
+  FROM line l LEFT JOIN clock_fit f ON f.capture_id = l.capture_id AND f.launch = l.launch AND f.clock = l.clock AND f.reference_clock = l.reference_clock
+), ended AS (
+  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, only_low, only_high, first_low_ns, first_high_ns, last_low_ns, last_high_ns, is_bounded, is_straight,
+         FLOOR(CASE WHEN is_straight = 1 THEN (first_low_ns + first_high_ns) / 2 ELSE first_middle END + 0.5E0) AS first_at, FLOOR(CASE WHEN is_straight = 1 THEN (last_low_ns + last_high_ns) / 2 ELSE last_middle END + 0.5E0) AS last_at
+  FROM fitted
+), sloped AS (
+  SELECT capture_id, launch, clock, reference_clock, nodes, unit, t_first, t_last, ns_origin, anchors, only_low, only_high, first_low_ns, first_high_ns, last_low_ns, last_high_ns, is_bounded, is_straight, first_at, last_at,
+         CASE WHEN reference_unit <> 'ns' THEN NULL WHEN t_last > t_first THEN (last_at - first_at) / CAST(t_last - t_first AS DOUBLE) WHEN unit = 'ns' THEN 1.0E0 END AS ns_per_tick
+  FROM ended
+), gap AS (
+  SELECT capture_id, launch, clock, reference_clock, node, after_ticks, low_ns, high_ns, after_ticks - LAG(after_ticks) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS ticks FROM clock_node
+), covered AS (
+  SELECT s.capture_id, s.launch, s.clock, s.reference_clock, MAX(g.ticks) AS widest, MAX(g.high_ns - (s.first_at + CAST(g.after_ticks AS DOUBLE) * s.ns_per_tick)) AS above, MAX(s.first_at + CAST(g.after_ticks AS DOUBLE) * s.ns_per_tick - g.low_ns) AS below
+  FROM sloped s JOIN gap g ON g.capture_id = s.capture_id AND g.launch = s.launch AND g.clock = s.clock AND g.reference_clock = s.reference_clock
+  GROUP BY s.capture_id, s.launch, s.clock, s.reference_clock
+), measured AS (
+  SELECT s.capture_id, s.launch, s.clock, s.reference_clock, s.nodes, s.unit, s.t_first, s.t_last, s.ns_origin, s.anchors, s.first_at, s.last_at, s.ns_per_tick, s.is_straight, c.widest,
+         CASE WHEN s.ns_per_tick IS NULL OR s.is_bounded = 0 THEN NULL WHEN s.is_straight = 1 THEN s.first_high_ns - s.first_at WHEN s.nodes = 1 THEN s.only_high - s.first_at ELSE c.above END AS up1,
+         CASE WHEN s.is_straight = 1 THEN s.first_at - s.first_low_ns WHEN s.nodes = 1 THEN s.first_at - s.only_low ELSE c.below END AS up2,
+         CASE WHEN s.is_straight = 1 THEN s.last_high_ns - s.last_at ELSE 0.0E0 END AS up3, CASE WHEN s.is_straight = 1 THEN s.last_at - s.last_low_ns ELSE 0.0E0 END AS up4
+  FROM sloped s JOIN covered c ON c.capture_id = s.capture_id AND c.launch = s.launch AND c.clock = s.clock AND c.reference_clock = s.reference_clock
+)
+SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_origin + CAST(first_at AS BIGINT) AS ns_first, ns_origin + CAST(last_at AS BIGINT) AS ns_last, anchors, ns_per_tick,
+       CASE WHEN up1 >= up2 AND up1 >= up3 AND up1 >= up4 THEN up1 WHEN up1 IS NULL THEN NULL WHEN up2 >= up3 AND up2 >= up4 THEN up2 WHEN up3 >= up4 THEN up3 ELSE up4 END AS error_ns,
+       CASE WHEN ns_per_tick IS NULL OR is_straight IS NULL THEN NULL ELSE is_straight = 1 END AS is_straight,
+       CASE WHEN ns_per_tick IS NULL THEN NULL WHEN unit = 'cycle' AND nodes > 1 AND (nodes = 2 OR COALESCE(is_straight, 0) = 0) THEN 0.15E0 * CAST(widest AS DOUBLE) / 2 * ns_per_tick ELSE 0.0E0 END AS wander_ns
+FROM measured;
+
+CREATE OR REPLACE VIEW clock_segment AS
+-- clock_segment: how ticks of a clock become ns: the pieces of the map of a (launch, clock). Of several reference clocks the lowest number from 0 on, Unix time (-1) last.
+-- One piece, the line of clock_map, unless no straight line fits its anchors: then one between each two neighbouring nodes, joining their middles.
+-- Within a piece the true time lies within error_ns of it at its ends, and as far in between when the rate is constant there; where nothing shows that, a clock of core cycles may be
+-- off by wander (a ratio) of the time to the nearer end as well. t_last of a piece is t_first of the next. Maps of launch -1 hold for launches without their own.
+WITH ranked AS (
+  SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns, is_straight, wander_ns,
+         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, clock ORDER BY CASE WHEN reference_clock < 0 THEN 1 ELSE 0 END, reference_clock) AS choice
+  FROM clock_map WHERE ns_per_tick IS NOT NULL
+), chosen AS (
+  SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns, CASE WHEN is_straight = FALSE THEN 1 ELSE 0 END AS is_bent,
+         CASE WHEN wander_ns > 0 THEN 0.15E0 ELSE 0.0E0 END AS wander
+  FROM ranked WHERE choice = 1
+), piece AS (
+  SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, FLOOR(n.middle_ns + 0.5E0) AS middle_at,
+         CASE WHEN n.high_ns - FLOOR(n.middle_ns + 0.5E0) >= FLOOR(n.middle_ns + 0.5E0) - n.low_ns THEN n.high_ns - FLOOR(n.middle_ns + 0.5E0) ELSE FLOOR(n.middle_ns + 0.5E0) - n.low_ns END AS half
+  FROM chosen c JOIN clock_node n ON n.capture_id = c.capture_id AND n.launch = c.launch AND n.clock = c.clock AND n.reference_clock = c.reference_clock
+  WHERE c.is_bent = 1
+), joined AS (
+  SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, half,
+         LEAD(t) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS t_next, LEAD(middle_at) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS next_at,
+         LEAD(half) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS next_half
+  FROM piece
+)
+SELECT capture_id, launch, clock, reference_clock, 0 AS segment, 1 AS segments, t_first, t_last, ns_first, ns_per_tick, error_ns, wander FROM chosen WHERE is_bent = 0
+UNION ALL
+SELECT capture_id, launch, clock, reference_clock, node AS segment, nodes - 1 AS segments, t AS t_first, t_next AS t_last, ns_origin + CAST(middle_at AS BIGINT) AS ns_first,
+       (next_at - middle_at) / CAST(t_next - t AS DOUBLE) AS ns_per_tick, CASE WHEN half >= next_half THEN half ELSE next_half END AS error_ns, wander
+FROM joined WHERE t_next IS NOT NULL;
+
+CREATE OR REPLACE VIEW moment_segment AS
+-- moment_segment: the piece of the map in which a moment lies, for every named moment and end of a span on a clock whose map has several pieces. launch is that of the map (-1: of the capture).
+WITH bent AS (
+  SELECT DISTINCT capture_id, launch, clock FROM clock_segment WHERE segments > 1
+), own AS (
+  SELECT DISTINCT capture_id, launch, clock FROM clock_segment
+), lane_map AS (
+  SELECT l.capture_id, l.lane, CASE WHEN o.clock IS NOT NULL THEN l.launch ELSE -1 END AS launch, l.clock
+  FROM lanes l LEFT JOIN own o ON o.capture_id = l.capture_id AND o.launch = l.launch AND o.clock = l.clock
+), bent_lane AS (
+  SELECT m.capture_id, m.lane, m.launch, m.clock FROM lane_map m JOIN bent b ON b.capture_id = m.capture_id AND b.launch = m.launch AND b.clock = m.clock
+), named AS (
+  SELECT b.capture_id, b.launch, b.clock, p.t FROM point p JOIN bent_lane b ON b.capture_id = p.capture_id AND b.lane = p.lane
+  UNION
+  SELECT b.capture_id, b.launch, b.clock, s.t1 AS t FROM spans s JOIN bent_lane b ON b.capture_id = s.capture_id AND b.lane = s.lane
+  UNION
+  SELECT b.capture_id, b.launch, b.clock, l.t_start AS t FROM lanes l JOIN bent_lane b ON b.capture_id = l.capture_id AND b.lane = l.lane
+  UNION
+  SELECT b.capture_id, b.launch, b.clock, l.t_end AS t FROM lanes l JOIN bent_lane b ON b.capture_id = l.capture_id AND b.lane = l.lane
+), run AS (
+  SELECT capture_id, launch, clock, t, 1 AS is_moment, 0 AS segment FROM named
+  UNION ALL
+  SELECT capture_id, launch, clock, t_first AS t, 0 AS is_moment, segment FROM clock_segment WHERE segments > 1
+), counted AS (
+  SELECT capture_id, launch, clock, t, is_moment, MAX(segment) OVER (PARTITION BY capture_id, launch, clock ORDER BY t, is_moment, segment ROWS UNBOUNDED PRECEDING) AS segment FROM run
+)
+SELECT capture_id, launch, clock, t, segment FROM counted WHERE is_moment = 1;
+
 CREATE OR REPLACE VIEW wait_kind AS
 -- wait_kind: every kind of wait (a stall span kind and the point that ends it) with each edge that is declared into that point; edge_kind 0 where there is none. Small.
 -- A span kind can end in two ways: at the declared end_event when it is paired, at span || '.end' when it is stored.
@@ -515,53 +697,50 @@ SELECT r.capture_id, r.lane, l.launch, l.cta, l.warp, l.role, l.clock, r.event, 
 FROM run r LEFT JOIN lanes l ON l.capture_id = r.capture_id AND l.lane = r.lane
 WHERE r.ord = 1 AND r.open_spans > 0;
 
-CREATE OR REPLACE VIEW clock_map AS
--- clock_map: one straight line per (launch, clock, reference clock), from its first to its last anchor; launch -1 holds for every launch without its own anchors.
--- The reference must tick in ns (-1 is Unix time in ns). With a single anchor only a clock that ticks in ns can be mapped; then ns_per_tick is 1.
--- ns_per_tick null: no map. error_ns: the greatest over the anchors of their own bound plus their distance from the line; null when one has no bound.
--- It holds between the anchors, on the assumption that the rate is constant there.
-WITH numbered AS (
-  SELECT a.capture_id, a.launch, a.clock, a.reference_clock, a.t, a.reference_t, a.error_ns, COALESCE(c.unit, 'tick') AS unit,
-         CASE WHEN a.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END AS reference_unit,
-         ROW_NUMBER() OVER (PARTITION BY a.capture_id, a.launch, a.clock, a.reference_clock ORDER BY a.t, a.reference_t) AS from_start,
-         ROW_NUMBER() OVER (PARTITION BY a.capture_id, a.launch, a.clock, a.reference_clock ORDER BY a.t DESC, a.reference_t DESC) AS from_end
-  FROM clock_anchors a
-  LEFT JOIN clocks c ON c.capture_id = a.capture_id AND c.clock = a.clock
-  LEFT JOIN clocks r ON r.capture_id = a.capture_id AND r.clock = a.reference_clock
-), line AS (
-  SELECT f.capture_id, f.launch, f.clock, f.reference_clock, f.t AS t_first, l.t AS t_last, f.reference_t AS ns_first, l.reference_t AS ns_last,
-         CASE WHEN f.reference_unit <> 'ns' THEN NULL WHEN l.t > f.t THEN CAST(l.reference_t - f.reference_t AS DOUBLE) / CAST(l.t - f.t AS DOUBLE) WHEN f.unit = 'ns' THEN 1.0E0 END AS ns_per_tick
-  FROM numbered f JOIN numbered l ON l.capture_id = f.capture_id AND l.launch = f.launch AND l.clock = f.clock AND l.reference_clock = f.reference_clock AND l.from_end = 1
-  WHERE f.from_start = 1
-)
-SELECT l.capture_id, l.launch, l.clock, l.reference_clock, l.t_first, l.t_last, l.ns_first, l.ns_last, COUNT(*) AS anchors, l.ns_per_tick,
-       CASE WHEN COUNT(n.error_ns) = COUNT(*) THEN MAX(n.error_ns + ABS(CAST(n.reference_t - l.ns_first AS DOUBLE) - CAST(n.t - l.t_first AS DOUBLE) * l.ns_per_tick)) END AS error_ns
-FROM line l JOIN numbered n ON n.capture_id = l.capture_id AND n.launch = l.launch AND n.clock = l.clock AND n.reference_clock = l.reference_clock
-GROUP BY l.capture_id, l.launch, l.clock, l.reference_clock, l.t_first, l.t_last, l.ns_first, l.ns_last, l.ns_per_tick;
-
 CREATE OR REPLACE VIEW timeline_ns AS
 -- timeline_ns: every span on a reference axis in ns, with the bound of the error. Times on different reference clocks must not be compared.
--- Order of choice: a map of its launch, a map of the whole capture (launch -1), the clock itself when it ticks in ns; of several reference clocks the lowest number
--- from 0 on, Unix time (-1) last. A span whose clock cannot be mapped gives NULL: comparison is refused, not guessed.
--- error_ns = error of the map + one step of the clock; outside the anchors it grows by twice the error of the map over their distance. Null: unknown.
-WITH ranked AS (
-  SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns,
-         ROW_NUMBER() OVER (PARTITION BY capture_id, launch, clock ORDER BY CASE WHEN reference_clock < 0 THEN 1 ELSE 0 END, reference_clock) AS choice
-  FROM clock_map WHERE ns_per_tick IS NOT NULL
+-- Placed by clock_segment: the map of its launch, else that of the whole capture (launch -1), else the clock itself when it ticks in ns. A span whose clock cannot be mapped gives NULL:
+-- comparison is refused, not guessed.
+-- error_ns: the bound at both ends, as long as the rate is constant between neighbouring anchors: error of the piece + one step of the clock; outside the anchors it grows by twice the error
+-- of the piece over its length. Null: unknown. wander_ns: what comes on top where nothing shows the rate to be constant (see clock_segment); of both ends the greater.
+WITH line AS (
+  SELECT capture_id, launch, clock, reference_clock, segments, t_first, t_last, ns_first, ns_per_tick, error_ns, wander FROM clock_segment WHERE segment = 0
 ), placed AS (
   SELECT s.capture_id, s.lane, s.launch, s.cta, s.warp, s.role, s.span, s.state, s.iteration, s.span_id, s.complete, s.t0, s.t1, s.clock, c.unit,
-         CASE WHEN c.step_ticks > 0 THEN c.step_ticks END AS step_ticks,
+         CASE WHEN c.step_ticks > 0 THEN c.step_ticks END AS step_ticks, CASE WHEN m.clock IS NOT NULL THEN m.launch ELSE w.launch END AS map_launch,
+         CASE WHEN m.clock IS NOT NULL THEN m.segments ELSE w.segments END AS segments,
          CASE WHEN m.clock IS NOT NULL THEN m.reference_clock ELSE w.reference_clock END AS reference_clock, CASE WHEN m.clock IS NOT NULL THEN m.t_first ELSE w.t_first END AS t_first,
          CASE WHEN m.clock IS NOT NULL THEN m.t_last ELSE w.t_last END AS t_last, CASE WHEN m.clock IS NOT NULL THEN m.ns_first ELSE w.ns_first END AS ns_first,
-         CASE WHEN m.clock IS NOT NULL THEN m.ns_per_tick ELSE w.ns_per_tick END AS ns_per_tick, CASE WHEN m.clock IS NOT NULL THEN m.error_ns ELSE w.error_ns END AS error_ns
+         CASE WHEN m.clock IS NOT NULL THEN m.ns_per_tick ELSE w.ns_per_tick END AS ns_per_tick, CASE WHEN m.clock IS NOT NULL THEN m.error_ns ELSE w.error_ns END AS error_ns,
+         CASE WHEN m.clock IS NOT NULL THEN m.wander ELSE w.wander END AS wander
   FROM span s
   LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
-  LEFT JOIN ranked m ON m.capture_id = s.capture_id AND m.clock = s.clock AND m.launch = s.launch AND m.launch >= 0 AND m.choice = 1
-  LEFT JOIN ranked w ON w.capture_id = s.capture_id AND w.clock = s.clock AND w.launch = -1 AND w.choice = 1
+  LEFT JOIN line m ON m.capture_id = s.capture_id AND m.clock = s.clock AND m.launch = s.launch AND m.launch >= 0
+  LEFT JOIN line w ON w.capture_id = s.capture_id AND w.clock = s.clock AND w.launch = -1
 ), reached AS (
-  SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, t0, t1, clock, unit, step_ticks, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns,
-         CASE WHEN t_first - t0 > 0 AND t_first - t0 >= t1 - t_last THEN t_first - t0 WHEN t1 - t_last > 0 THEN t1 - t_last ELSE 0 END AS beyond
-  FROM placed
+  SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, t0, t1, clock, unit, step_ticks, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns, wander,
+         CASE WHEN t_first - t0 > 0 AND t_first - t0 >= t1 - t_last THEN t_first - t0 WHEN t1 - t_last > 0 THEN t1 - t_last ELSE 0 END AS beyond,
+         CASE WHEN t0 < t_first THEN t_first - t0 WHEN t0 > t_last THEN t0 - t_last WHEN t0 - t_first < t_last - t0 THEN t0 - t_first ELSE t_last - t0 END AS far0,
+         CASE WHEN t1 < t_first THEN t_first - t1 WHEN t1 > t_last THEN t1 - t_last WHEN t1 - t_first < t_last - t1 THEN t1 - t_first ELSE t_last - t1 END AS far1
+  FROM placed WHERE segments IS NULL OR segments = 1
+), pieced AS (
+  SELECT p.capture_id, p.lane, p.launch, p.cta, p.warp, p.role, p.span, p.state, p.iteration, p.span_id, p.complete, p.t0, p.t1, p.clock, p.step_ticks, p.reference_clock,
+         a.ns_first AS ns_first0, a.ns_per_tick AS rate0, a.error_ns AS error0, a.t_first AS first0, a.t_last - a.t_first AS length0, b.ns_first AS ns_first1, b.ns_per_tick AS rate1, b.error_ns AS error1, b.t_first AS first1, b.t_last - b.t_first AS length1, p.wander,
+         CASE WHEN p.t0 < a.t_first THEN a.t_first - p.t0 WHEN p.t0 > a.t_last THEN p.t0 - a.t_last ELSE 0 END AS beyond0, CASE WHEN p.t1 < b.t_first THEN b.t_first - p.t1 WHEN p.t1 > b.t_last THEN p.t1 - b.t_last ELSE 0 END AS beyond1,
+         CASE WHEN p.t0 < a.t_first THEN a.t_first - p.t0 WHEN p.t0 > a.t_last THEN p.t0 - a.t_last WHEN p.t0 - a.t_first < a.t_last - p.t0 THEN p.t0 - a.t_first ELSE a.t_last - p.t0 END AS far0,
+         CASE WHEN p.t1 < b.t_first THEN b.t_first - p.t1 WHEN p.t1 > b.t_last THEN p.t1 - b.t_last WHEN p.t1 - b.t_first < b.t_last - p.t1 THEN p.t1 - b.t_first ELSE b.t_last - p.t1 END AS far1
+  FROM placed p
+  JOIN moment_segment x ON x.capture_id = p.capture_id AND x.launch = p.map_launch AND x.clock = p.clock AND x.t = p.t0
+  JOIN moment_segment y ON y.capture_id = p.capture_id AND y.launch = p.map_launch AND y.clock = p.clock AND y.t = p.t1
+  JOIN clock_segment a ON a.capture_id = x.capture_id AND a.launch = x.launch AND a.clock = x.clock AND a.segment = x.segment
+  JOIN clock_segment b ON b.capture_id = y.capture_id AND b.launch = y.launch AND b.clock = y.clock AND b.segment = y.segment
+  WHERE p.segments > 1
+), bounded AS (
+  SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, clock, t0, t1, reference_clock,
+         ns_first0 + CAST(FLOOR(CAST(t0 - first0 AS DOUBLE) * rate0 + 0.5E0) AS BIGINT) AS ns0, ns_first1 + CAST(FLOOR(CAST(t1 - first1 AS DOUBLE) * rate1 + 0.5E0) AS BIGINT) AS ns1,
+         error0 + 2 * error0 * CAST(beyond0 AS DOUBLE) / CAST(length0 AS DOUBLE) + step_ticks * rate0 AS bound0, error1 + 2 * error1 * CAST(beyond1 AS DOUBLE) / CAST(length1 AS DOUBLE) + step_ticks * rate1 AS bound1,
+         wander * CAST(far0 AS DOUBLE) * rate0 AS wander0, wander * CAST(far1 AS DOUBLE) * rate1 AS wander1, beyond0 > 0 OR beyond1 > 0 AS extrapolated
+  FROM pieced
 )
 SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, clock, t0, t1,
        CASE WHEN ns_per_tick IS NOT NULL THEN reference_clock WHEN unit = 'ns' THEN clock END AS reference_clock,
@@ -569,8 +748,13 @@ SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_i
        CASE WHEN ns_per_tick IS NOT NULL THEN ns_first + CAST(FLOOR(CAST(t1 - t_first AS DOUBLE) * ns_per_tick + 0.5E0) AS BIGINT) WHEN unit = 'ns' THEN t1 END AS ns1,
        CASE WHEN ns_per_tick IS NOT NULL THEN error_ns + CASE WHEN beyond > 0 AND t_last > t_first THEN 2 * error_ns * CAST(beyond AS DOUBLE) / CAST(t_last - t_first AS DOUBLE) ELSE 0.0E0 END + step_ticks * ns_per_tick
             WHEN unit = 'ns' THEN CAST(step_ticks AS DOUBLE) END AS error_ns,
-       CASE WHEN ns_per_tick IS NOT NULL THEN beyond > 0 WHEN unit = 'ns' THEN FALSE END AS extrapolated
-FROM reached;
+       CASE WHEN ns_per_tick IS NOT NULL THEN beyond > 0 WHEN unit = 'ns' THEN FALSE END AS extrapolated,
+       CASE WHEN ns_per_tick IS NOT NULL THEN wander * CAST(CASE WHEN far0 >= far1 THEN far0 ELSE far1 END AS DOUBLE) * ns_per_tick WHEN unit = 'ns' THEN 0.0E0 END AS wander_ns
+FROM reached
+UNION ALL
+SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, clock, t0, t1, reference_clock, ns0, ns1,
+       CASE WHEN bound0 >= bound1 THEN bound0 WHEN bound1 IS NOT NULL THEN bound1 END AS error_ns, extrapolated, CASE WHEN wander0 >= wander1 THEN wander0 ELSE wander1 END AS wander_ns
+FROM bounded;
 
 CREATE OR REPLACE VIEW lifetime AS
 -- lifetime: ticks of a CTA from its first to its last instruction, on its own clock. Needs no stamps: a clean launch has them too.
