@@ -48,7 +48,13 @@ METHODS = {
     "held, global": HELD_GLOBAL,
     "held, shared": HELD,
 }
-SETS = ("all", "waits", "work", "waits:consumer0", "waits:producer", "work:consumer0")
+SHADOW = {"WSF_SHADOW": 1}
+SETS = (
+    *("all", "waits", "work", "waits:consumer0", "waits:producer"),
+    *("work:consumer0", "work:consumer1", "work:producer"),
+)
+SHADOWED = ("waits", "work", "work:consumer0", "work:producer")
+"""Sets that are tried with WSF_SHADOW too."""
 WHOLE = (8192, 8192, 4096)
 SHAPES = {
     "1 CTA, 4 stages": ("gemm_hopper", 128, 128, 60),
@@ -65,6 +71,9 @@ def passes_of(spec: dict[str, Any]) -> list[StampPass]:
     for method, macros in METHODS.items():
         sets = SETS if macros is HELD else SETS[:3]
         found += [StampPass(f"{p.name} | {method}", p.events, p.macros) for p in standard(parsed, sets, macros)]
+    found += [
+        StampPass(f"{p.name}, shadow | held, shared", p.events, p.macros) for p in standard(parsed, SHADOWED, SHADOW)
+    ]
     stride = {**HELD, "WSF_STRIDE": 4}
     found += [
         StampPass("all, every 4th iteration | held, shared", p.events, stride)
@@ -110,6 +119,7 @@ def measure(out: Path) -> None:
 def whole(device: Any) -> dict[str, Any]:
     """Milliseconds of a large problem: the kernel without stamps, clean, and stamped in every CTA, in turn."""
     from wsformat.kernels.examples import gemm_hopper as gemm
+    from wsformat.kernels.examples.problem import compile_pass
     from wsformat.kernels.recorder import Recorder
 
     m, n, k = WHOLE
@@ -117,10 +127,10 @@ def whole(device: Any) -> dict[str, Any]:
     problem = gemm.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
     every = [p for p in passes_of(variant.spec()) if p.name in ("all | usual: branch, global", "all | held, shared")]
     recorder = Recorder(device, {}, LAYOUT, every, ctas=m * n // 128**2)
-    off = gemm.compile_pass(variant, None, {})
+    off = compile_pass(variant, None, {})
     builds = {"no stamp lines": (off, ())}
     for stamp_pass in (recorder.clean_pass, *every):
-        builds[stamp_pass.name] = (gemm.compile_pass(variant, stamp_pass, recorder.macros()), (recorder.args,))
+        builds[stamp_pass.name] = (compile_pass(variant, stamp_pass, recorder.macros()), (recorder.args,))
     for number, (build, _) in enumerate(builds.values()):
         problem.add(number, build)
     times: dict[str, list[float]] = {name: [] for name in builds}

@@ -150,16 +150,20 @@ class Device:
         """Wait for everything on the device; a fault of a kernel shows here."""
         self._ok(self._api.cuCtxSynchronize())
 
-    def tensor_map(self, pointer: int, rows: int, columns: int, box_rows: int, box_columns: int) -> Any:
-        """Tensor map of a row-major bf16 matrix, 128-byte swizzle, to pass by value; zeros beyond its edges."""
+    def tensor_map(
+        self, pointer: int, rows: int, columns: int, box_rows: int, box_columns: int, *, element_bytes: int = 2
+    ) -> Any:
+        """Tensor map of a row-major bf16 or 8-bit matrix, 128-byte swizzle, by value; zeros beyond its edges."""
         api = self._api
+        kinds = {1: "UINT8", 2: "BFLOAT16"}
+        kind = getattr(api.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kinds[element_bytes]}")
         made = self._ok(
             api.cuTensorMapEncodeTiled(
-                api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                kind,
                 2,
                 pointer,
                 [api.cuuint64_t(columns), api.cuuint64_t(rows)],
-                [api.cuuint64_t(columns * 2)],
+                [api.cuuint64_t(columns * element_bytes)],
                 [api.cuuint32_t(box_columns), api.cuuint32_t(box_rows)],
                 [api.cuuint32_t(1), api.cuuint32_t(1)],
                 api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,

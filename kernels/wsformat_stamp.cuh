@@ -39,11 +39,17 @@
 //     WSF_DEFER                               1: WSF_HOLD only reads the clock and WSF_STORE stores; 0: WSF_HOLD stores
 //                                             at once, like WSF_STAMP; 1
 //     WSF_BRANCH                              1: a branch around the store, as stamps are usually written. To compare
+//     WSF_SHADOW                              1: stamps that this pass does not make still read the clock, so that a
+//                                             pass keeps the timing of a launch with all stamps; 0
 //
 // In a tight loop, store where the warp waits anyway: WSF_HOLD(role, event, k) reads the clock into a register, and
 // WSF_STORE(role, events, k), events a mask, stores what is held, as iteration k. Between the issue of asynchronous work
 // and the wait for it the stores cost nothing; held values of the iteration before can be stored there as k - 1 (nothing
 // is stored for iteration -1), and once more after the loop.
+//
+// Clocks of different SMs are put on one axis by readings of both clocks. Start and end of a CTA are read always;
+// WSF_ANCHOR(i) reads once more in between, as anchor i (from 0), where the launch's wsf::Args has room for it. It
+// branches: call it from a thread that works alone, such as a TMA producer at the start of a tile.
 //
 // A slot that holds 0 was not written. Iterations beyond the buffer are dropped, and the reader sees that they may have
 // been: give the trip count on import.
@@ -82,29 +88,45 @@
 #ifndef WSF_BRANCH
 #define WSF_BRANCH 0
 #endif
+#ifndef WSF_SHADOW
+#define WSF_SHADOW 0
+#endif
 
 namespace wsf {
 
 using Word = unsigned int;
 using Long = unsigned long long;
+using Half = unsigned short;
 
 enum class Sink { global_memory, shared_memory, registers };
 enum class Clock { cycles32, cycles64, nanoseconds };
 
-// One record a CTA, 40 bytes: both clocks at its start and at its end, and the SM that it ran on.
+// One record a CTA, 40 bytes: both clocks at its start and at its end, and the SM that it ran on. The timer is read
+// between two readings of the SM's clock; how far these lie apart bounds when. At the start the second one is kept, at
+// the end the first; the distance, in cycles, is 65535 where it is more, and 0 where it was not taken.
 struct Record {
     Long globaltimer_start, clock_start, globaltimer_end, clock_end;
-    Word sm, pad;
+    Word sm;
+    Half distance_start, distance_end;
 };
 static_assert(sizeof(Record) == 40, "the readers expect 40 bytes");
 
+// One more reading in a CTA, 24 bytes: the clock, the timer, and the cycles from that clock to the one after the timer.
+// Zero where none was made.
+struct Anchor {
+    Long globaltimer, clock;
+    Word cta, distance;
+};
+static_assert(sizeof(Anchor) == 24, "the readers expect 24 bytes");
+
 // The kernel's parameter. CTAs first_cta, first_cta + cta_step, ... are recorded, `ctas` of them, numbered
 // x + grid_x * (y + grid_y * z); one CTA: (slots, records, n, 1, 1), all: (slots, records, 0, 1, number of CTAs).
-// slots: ctas * roles * events * iterations words, zero before the launch; records: one a recorded CTA.
+// slots: ctas * roles * events * iterations words, zero before the launch; records: one a recorded CTA, and behind
+// them `anchors` anchors a CTA, zero before the launch.
 struct Args {
     void* slots;
     Record* records;
-    Word first_cta, cta_step, ctas, pad;
+    Word first_cta, cta_step, ctas, anchors;
 };
 
 // Templates only because the members of a plain class become variables of the device, used or not.
@@ -115,7 +137,7 @@ template <bool Enabled> struct Settings {
     static constexpr Word from = WSF_FROM, stride = WSF_STRIDE;
     static constexpr Sink sink = static_cast<Sink>(WSF_SINK);
     static constexpr Clock clock = static_cast<Clock>(WSF_CLOCK);
-    static constexpr bool defer = WSF_DEFER, branch = WSF_BRANCH;
+    static constexpr bool defer = WSF_DEFER, branch = WSF_BRANCH, shadow = WSF_SHADOW;
 };
 
 using Defaults = Settings<true>;
@@ -130,6 +152,15 @@ __device__ __forceinline__ Long globaltimer() {
 __device__ __forceinline__ Long clock64() {
     Long t;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(t)::"memory");
+    return t;
+}
+
+// clock64 once the timer's value is there: the read of the timer takes its time, and a clock read that does not need the
+// value would not wait for it.
+__device__ __forceinline__ Long clock64_after(Long timer) {
+    Long t;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u64 p, %1, 0;\n\tmov.u64 %0, 0;\n\t@p mov.u64 %0, %%clock64;\n\t}"
+                 : "=l"(t) : "l"(timer) : "memory");
     return t;
 }
 
@@ -154,6 +185,7 @@ template <class Config> class Recorder<Config, false> {
     template <int Role, int Event> __device__ __forceinline__ void hold(Word) {}
     template <int Role, Long Events> __device__ __forceinline__ void store(Word) {}
     template <int Role> __device__ __forceinline__ void flush() {}
+    __device__ __forceinline__ void anchor(Word) {}
     __device__ __forceinline__ void end() {}
 };
 
@@ -210,6 +242,8 @@ template <class Config> class Recorder<Config, true> {
     __device__ __forceinline__ explicit Recorder(const Args& args) : records_(args.records) {
         const Word n = (this_cta() - args.first_cta) / args.cta_step;
         recorded_ = this_cta() >= args.first_cta && n < args.ctas && (this_cta() - args.first_cta) % args.cta_step == 0;
+        anchors_ = reinterpret_cast<Anchor*>(records_ + args.ctas) + (recorded_ ? n * args.anchors : 0);
+        anchor_count_ = recorded_ ? args.anchors : 0;
         records_ += recorded_ ? n : 0;
         slots_ = static_cast<T*>(args.slots) + static_cast<Long>(recorded_ ? n : 0) * whole;
     }
@@ -219,10 +253,12 @@ template <class Config> class Recorder<Config, true> {
         if (recorded_ && this_thread() == 0) {
             Word sm;
             asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+            const Long before = clock64(), timer = globaltimer(), clock = clock64_after(timer);
+            records_->globaltimer_start = timer;
+            records_->clock_start = clock;
             records_->sm = sm;
-            records_->pad = 0;
-            records_->globaltimer_start = globaltimer();
-            records_->clock_start = clock64();
+            records_->distance_start = half(static_cast<Word>(clock - before));
+            records_->distance_end = 0;
         }
         if constexpr (shared) {
             const Word threads = blockDim.x * blockDim.y * blockDim.z;
@@ -259,6 +295,8 @@ template <class Config> class Recorder<Config, true> {
             } else {
                 store_one<place<Role, Event>() * static_cast<int>(sizeof(T))>(slot, limit_, read());
             }
+        } else if constexpr (Config::shadow) {
+            read();
         }
     }
 
@@ -269,6 +307,8 @@ template <class Config> class Recorder<Config, true> {
             stamp<Role, Event>(iteration);
         } else if constexpr (made(Role, Event)) {
             held_[Event] = read();
+        } else if constexpr (Config::shadow) {
+            read();
         }
     }
 
@@ -295,13 +335,22 @@ template <class Config> class Recorder<Config, true> {
         }
     }
 
+    // One thread: reads both clocks, as anchor i of its CTA.
+    __device__ __forceinline__ void anchor(Word i) {
+        if (i >= anchor_count_) return;
+        const Long clock = clock64(), timer = globaltimer();
+        anchors_[i] = {timer, clock, this_cta(), static_cast<Word>(clock64_after(timer) - clock)};
+    }
+
     // All threads, after the last stamp: reads the clocks, then copies the shared buffer. Synchronises the CTA.
     __device__ __forceinline__ void end() {
         // A warp may run on past a barrier until something needs it: the clock is read only once the count is there.
         const bool everybody = __syncthreads_count(1) != 0;
         if (everybody && recorded_ && this_thread() == 0) {
-            records_->clock_end = clock64();
-            records_->globaltimer_end = globaltimer();
+            const Long clock = clock64(), timer = globaltimer();
+            records_->clock_end = clock;
+            records_->globaltimer_end = timer;
+            records_->distance_end = half(static_cast<Word>(clock64_after(timer) - clock));
         }
         if constexpr (shared) {
             if (!recorded_) return;
@@ -330,6 +379,8 @@ template <class Config> class Recorder<Config, true> {
         return most;
     }
     static constexpr int register_count = registers ? most_events() * Config::iterations : Config::events;
+
+    static __device__ __forceinline__ Half half(Word cycles) { return static_cast<Half>(cycles < 65535 ? cycles : 65535); }
 
     // The slot of an iteration, beyond every buffer where the window leaves it out.
     static __device__ __forceinline__ Word slot_of(Word iteration) {
@@ -398,7 +449,9 @@ template <class Config> class Recorder<Config, true> {
     }
 
     Record* records_;
+    Anchor* anchors_;
     T* slots_;
+    Word anchor_count_;
     bool recorded_;
     Word limit_ = 0;
     Word bits_ = 0;
@@ -423,6 +476,7 @@ template <class Config> class Recorder<Config, true> {
 #define WSF_HOLD(role, event, iteration) wsf_.template hold<(role), (event)>(iteration)
 #define WSF_STORE(role, events, iteration) wsf_.template store<(role), (events)>(iteration)
 #define WSF_FLUSH(role) wsf_.template flush<(role)>()
+#define WSF_ANCHOR(i) wsf_.anchor(i)
 #define WSF_END() wsf_.end()
 #else
 #define WSF_PARAM
@@ -435,5 +489,6 @@ template <class Config> class Recorder<Config, true> {
 #define WSF_HOLD(role, event, iteration) static_assert(true, "")
 #define WSF_STORE(role, events, iteration) static_assert(true, "")
 #define WSF_FLUSH(role) static_assert(true, "")
+#define WSF_ANCHOR(i) static_assert(true, "")
 #define WSF_END() static_assert(true, "")
 #endif

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from wsformat.kernels.examples.record import names
+from wsformat.kernels.examples.record import descriptions, names
 
 
 def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -23,7 +24,10 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_list(tmp_path: Path) -> None:
-    assert run("--list", cwd=tmp_path).stdout.split() == names()
+    lines = run("--list", cwd=tmp_path).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == names()
+    assert all(len(line.split(maxsplit=1)[1]) > 20 and len(line) <= 120 for line in lines)
+    assert json.loads(run("--list", "--json", cwd=tmp_path).stdout) == descriptions()
 
 
 @pytest.mark.parametrize(

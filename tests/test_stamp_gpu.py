@@ -149,7 +149,35 @@ def test_chosen_ctas(device: Device) -> None:
         assert len(records) == 3
         assert (records["c1"] > records["c0"]).all()
         assert (records["g1"] >= records["g0"]).all()
-        assert (records["pad"] == 0).all()
+        for distance in (records["pad"] & 0xFFFF, records["pad"] >> 16):
+            assert ((distance >= 1) & (distance < 1000)).all()
+
+
+def test_anchors_lie_between_start_and_end(device: Device) -> None:
+    source = SOURCE.replace("            WSF_STAMP(0, 0, k);", "            if (threadIdx.x == 5) { WSF_ANCHOR(k); }")
+    build_of = {}
+    recorder = Recorder(device, {}, LAYOUT, [], ctas=3, first_cta=1, cta_step=2, anchors=4)
+    macros = {**recorder.macros(), **recorder.clean_pass.defines()}
+    loop = '_Pragma("unroll 1") for (unsigned k = 0; k < trips; ++k)'
+    build = nvrtc.build(
+        source.replace("LOOP", loop).replace("TRIPS", "6"), ["kernel"], arch=native_arch(device), macros=macros
+    )
+    build_of[-1] = device.function(build.cubin, build.names["kernel"])
+
+    def launch(request: Request) -> None:
+        args = [ctypes.c_uint32(request.trips), request.args]
+        device.launch(build_of[-1], (8, 1, 1), (THREADS, 1, 1), 0, args)
+
+    for trips, written in ((2, 2), (6, 4)):
+        for one in recorder.record(launch, [trips], repeats=2).launches:
+            anchors, records = one.anchors, one.records
+            assert anchors is not None
+            assert np.array_equal(anchors["c"] != 0, np.arange(4) < np.full((3, 1), written))
+            assert (anchors["cta"][:, :written] == np.array([[1], [3], [5]])).all()
+            assert ((anchors["distance"][:, :written] >= 1) & (anchors["distance"][:, :written] < 1000)).all()
+            for field, first, last in (("c", "c0", "c1"), ("g", "g0", "g1")):
+                line = np.column_stack([records[first], anchors[field][:, :written], records[last]]).astype(np.int64)
+                assert (np.diff(line) >= 0).all()
 
 
 def test_calibration(device: Device) -> None:

@@ -203,10 +203,23 @@ def test_a_pass_makes_its_stamps_and_no_other(macros: dict[str, Any], stamps: in
     assert reads(build) == stamps
     space = "shared" if sink else "global"
     assert len(re.findall(rf"@p st\.{space}\.u32", build.ptx)) == stamps
-    # Start and end records stay: they are what a clean launch is made of.
-    assert reads(build, "clock64") == 2
+    # Start and end records stay: they are what a clean launch is made of. Two reads of the clock around each timer's.
+    assert reads(build, "clock64") == 4
     assert reads(build, "globaltimer") == 2
     assert reads(build, "smid") == 1
+
+
+def test_a_shadowed_pass_reads_every_clock_and_stores_its_own() -> None:
+    build = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_SHADOW=1, WSF_EVENT_MASK="6ull")
+    assert reads(build) == STAMPS
+    assert len(re.findall(r"@p st\.shared\.u32", build.ptx)) == 3
+
+
+def test_anchors_need_no_stamps() -> None:
+    source = LOOP.replace("WSF_STAMP(1, 3, k);", "WSF_ANCHOR(k);")
+    build = built(source, "sm_90a", WSF_STAMPS=1, WSF_EVENT_MASK="0ull")
+    assert (reads(build), reads(build, "clock64"), reads(build, "globaltimer")) == (0, 6, 3)
+    assert built(source, "sm_90a").cubin == built(without_stamps(source), "sm_90a").cubin
 
 
 def test_shared_memory_holds_only_the_stamps_of_the_pass() -> None:
@@ -229,7 +242,7 @@ def test_a_stamp_has_no_branch() -> None:
 def test_clocks(clock: int, register: str) -> None:
     for sink in (0, 1):
         build = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_SINK=sink, WSF_CLOCK=clock)
-        assert reads(build, register) == STAMPS + (2 if clock else 0)
+        assert reads(build, register) == STAMPS + (0, 4, 2)[clock]
         kind = "shared" if sink else "global"
         width = 64 if clock else 32
         assert len(re.findall(rf"@p st\.{kind}\.u{width}", build.ptx)) == STAMPS

@@ -6,78 +6,35 @@
 //
 // Q, K, V are [heads * length][128], row-major. Grid (query length / 128, heads), 384 threads, dynamic shared memory
 // (1 + 2 * STAGES) * 32768 + 1024 bytes. Tensor maps: box 64 x 128, 128-byte swizzle. `trips` tiles of keys are used.
+#include "examples/hopper.cuh"
 #include "wsformat_stamp.cuh"
 
 #ifndef STAGES
 #define STAGES 2
 #endif
 
-struct alignas(64) TensorMap {
-    unsigned long long opaque[16];
-};
-
 constexpr unsigned TILE = 128, DIM = 128, HALF = 64;  // a row of 64 bf16 is what the swizzle spans
 constexpr unsigned HALF_BYTES = TILE * HALF * 2, TILE_BYTES = 2 * HALF_BYTES;
 constexpr unsigned ROWS = 64;  // of a warpgroup
 
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-__device__ __forceinline__ void barrier_init(unsigned barrier, unsigned arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
-    asm volatile(
-        "{\n\t.reg .pred p;\n"
-        "again:\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t@!p bra again;\n\t}"
-        ::"r"(barrier), "r"(parity) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
-    asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared::cta.b64 state, [%0];\n\t}" ::"r"(barrier) : "memory");
-}
-
 // A tile of 128 rows in two halves of 64 columns.
-__device__ __forceinline__ void copy_tile(unsigned to, const TensorMap& map, unsigned barrier, unsigned row) {
-    asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n\t}"
-                 ::"r"(barrier), "r"(TILE_BYTES) : "memory");
+__device__ __forceinline__ void copy_rows(unsigned to, const TensorMap& map, unsigned barrier, unsigned row) {
+    barrier_expect(barrier, TILE_BYTES);
 #pragma unroll
     for (unsigned half = 0; half < 2; ++half)
-        asm volatile(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-            "[%0], [%1, {%3, %4}], [%2];"
-            ::"r"(to + half * HALF_BYTES), "l"(&map), "r"(barrier), "r"(half * HALF), "r"(row) : "memory");
+        copy_tile(to + half * HALF_BYTES, map, barrier, half * HALF, static_cast<int>(row));
 }
-
-// Matrix descriptor, 128-byte swizzle, groups of 8 rows 1024 bytes apart. `halves` is the distance of the two halves,
-// used where the columns are not the dimension that is summed over.
-__device__ __forceinline__ unsigned long long matrix(unsigned address, unsigned halves = 16) {
-    return (1ull << 62) | (static_cast<unsigned long long>(1024 >> 4) << 32)
-           | (static_cast<unsigned long long>(halves >> 4) << 16) | ((address & 0x3FFFF) >> 4);
-}
-
-#define D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-              "+f"(d[i + 6]), "+f"(d[i + 7])
-#define D64 D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56)
-#define WGMMA                                                                         \
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "                          \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "         \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
 
 // S (+)= Q K^T: both operands in shared memory, summed over their columns.
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], unsigned long long a, unsigned long long b, int add) {
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t" WGMMA "%64, %65, p, 1, 1, 0, 0;\n\t}"
-                 : D64 : "l"(a), "l"(b), "r"(add));
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %66, 0;\n\t" HOPPER_WGMMA("m64n128k16.f32.bf16.bf16")
+                 "%64, %65, p, 1, 1, 0, 0;\n\t}" : HOPPER_D64 : "l"(a), "l"(b), "r"(add));
 }
 
 // O += P V: P in registers, V summed over its rows.
 __device__ __forceinline__ void wgmma_registers(float (&d)[64], const unsigned (&a)[4], unsigned long long b) {
-    asm volatile(WGMMA "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-                 : D64 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+    asm volatile(HOPPER_WGMMA("m64n128k16.f32.bf16.bf16") "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+                 : HOPPER_D64 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 __device__ __forceinline__ unsigned pack(float low, float high) {
@@ -125,16 +82,16 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
         WSF_HOLD(Role, 0, n);
         barrier_wait(at.k_full + stage * 8, phase);
         WSF_HOLD(Role, 1, n);
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        wgmma_begin();
 #pragma unroll
         for (unsigned i = 0; i < DIM / 16; ++i) {
             const unsigned step = (i / 4 * HALF_BYTES + i % 4 * 32) >> 4;
             wgmma_shared(s, q0 + step, k0 + stage * (TILE_BYTES >> 4) + step, i > 0);
         }
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        wgmma_commit();
         WSF_STORE(Role, 0x140, n - 1);
         WSF_STORE(Role, 0x003, n);
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        wgmma_wait();
         WSF_HOLD(Role, 2, n);
         if (thread == 0) barrier_arrive(at.k_empty + stage * 8);
         WSF_HOLD(Role, 7, n);
@@ -164,13 +121,13 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
         WSF_HOLD(Role, 3, n);
         barrier_wait(at.v_full + stage * 8, phase);
         WSF_HOLD(Role, 5, n);
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        wgmma_begin();
 #pragma unroll
         for (unsigned i = 0; i < TILE / 16; ++i)
             wgmma_registers(o, p[i], v0 + stage * (TILE_BYTES >> 4) + i * (16 * HALF * 2 >> 4));
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        wgmma_commit();
         WSF_STORE(Role, 0x0ac, n);
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        wgmma_wait();
         WSF_HOLD(Role, 6, n);
         if (thread == 0) barrier_arrive(at.v_empty + stage * 8);
         WSF_HOLD(Role, 8, n);
@@ -182,13 +139,7 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
     WSF_STORE(Role, 0x140, trips - 1);
     WSF_STAMP(Role, 11, 0);
     const float inverse[2] = {1 / row_sum(sum[0]), 1 / row_sum(sum[1])};
-    const unsigned row = (Role - 1) * ROWS + thread / 32 * 16 + thread % 32 / 4, column = thread % 4 * 2;
-#pragma unroll
-    for (unsigned j = 0; j < 16; ++j) {
-        float2* const upper = reinterpret_cast<float2*>(out + row * DIM + column + 8 * j);
-        upper[0] = make_float2(o[4 * j] * inverse[0], o[4 * j + 1] * inverse[0]);
-        upper[4 * DIM] = make_float2(o[4 * j + 2] * inverse[1], o[4 * j + 3] * inverse[1]);  // 8 rows further
-    }
+    store_64x128(o, out + (Role - 1) * ROWS * DIM, DIM, inverse[0], inverse[1]);
     WSF_STAMP(Role, 12, 0);
 }
 
@@ -213,8 +164,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
             barrier_init(at.k_empty + s * 8, 2);
             barrier_init(at.v_empty + s * 8, 2);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        asm volatile("fence.proxy.async;" ::: "memory");
+        barriers_ready();
     }
     __syncthreads();
     const unsigned warpgroup = threadIdx.x / 128;
@@ -222,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     if (warpgroup == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
-            copy_tile(q, map_q, at.q_full, query);
+            copy_rows(q, map_q, at.q_full, query);
             WSF_STAMP(0, 5, 0);
             unsigned stage = 0, phase = 1;
 #pragma unroll 1
@@ -231,11 +181,11 @@ extern "C" __global__ void __launch_bounds__(384, 1)
                 WSF_HOLD(0, 0, n);
                 barrier_wait(at.k_empty + stage * 8, phase);
                 WSF_HOLD(0, 1, n);
-                copy_tile(k + stage * TILE_BYTES, map_k, at.k_full + stage * 8, row);
+                copy_rows(k + stage * TILE_BYTES, map_k, at.k_full + stage * 8, row);
                 WSF_HOLD(0, 2, n);
                 barrier_wait(at.v_empty + stage * 8, phase);
                 WSF_HOLD(0, 3, n);
-                copy_tile(v + stage * TILE_BYTES, map_v, at.v_full + stage * 8, row);
+                copy_rows(v + stage * TILE_BYTES, map_v, at.v_full + stage * 8, row);
                 WSF_HOLD(0, 4, n);
                 WSF_STORE(0, 0x1f, n);
                 if (++stage == STAGES) {

@@ -1,62 +1,51 @@
-"""Running the example ``gemm_hopper.cu``: inputs, launch and check."""
+"""Running the example ``gemm_hopper.cu``: variants, inputs and reference."""
 
 from __future__ import annotations
 
 import ctypes
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.resources import files
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wsformat.errors import BadRequest
-from wsformat.kernels import nvrtc
-from wsformat.kernels.driver import Device
-from wsformat.kernels.passes import StampPass
-from wsformat.kernels.recorder import Request
+from wsformat.kernels.examples import problem
+from wsformat.kernels.examples.number_formats import bf16, e4m3, float64
 
 Array = np.ndarray[Any, Any]
 
-KERNEL = "gemm_hopper"
-TILE, TILE_K, THREADS = 128, 64, 384
-STAGE_BYTES = 2 * TILE * TILE_K * 2
-SUMMED_A_TRIP = TILE_K
-DEFAULT_SIZE = (128, 128, 4096)
-"""M, N, K."""
-POISON = 0xFF
-"""Byte of the result before a launch: as floats, NaN."""
+TILE, ROW_BYTES = 128, 128
+STAGE_BYTES = 2 * TILE * ROW_BYTES
 TENSOR_TICKS = 512
-"""What one iteration of a CTA needs at least: 2 x 4 x m64n128k16 at 4,096 FLOP a cycle."""
+"""What one iteration of a CTA needs at least: 2 x 4 x m64n128k16 at 4,096 FLOP a cycle; of fp8 k32 at twice that."""
 TOLERANCE = 1e-5
-"""Relative error in the Frobenius norm: products of bf16 are exact in float, so only the float sums round."""
+"""Products of bf16 are exact in float, so only the float sums round."""
+FP8_TOLERANCE = 5e-3
+"""The tensor cores keep fewer bits of a sum of fp8 products than a float has."""
 
 
 @dataclass(frozen=True)
-class Variant:
+class Variant(problem.Variant):
     """A build of the example.
 
     Attributes:
-        stages: of the ring.
         spin: cycles that the producer wastes before each copy.
+        fp8: inputs are e4m3 instead of bf16.
     """
 
-    stages: int = 4
+    kernel: str = "gemm_hopper"
     spin: int = 0
+    fp8: bool = False
 
     @property
     def macros(self) -> dict[str, int]:
         """To compile with."""
-        return {"STAGES": self.stages, "SPIN": self.spin}
+        return {"STAGES": self.stages, "SPIN": self.spin, "FP8": int(self.fp8)}
 
     def spec(self) -> dict[str, Any]:
-        """Role spec: the lag of the barrier ``empty`` is the length of the ring."""
-        spec: dict[str, Any] = json.loads((files(__package__) / "gemm_hopper.json").read_text())
-        for edge in spec["dependencies"]:
-            if edge["barrier"] == "empty":
-                edge["iteration_lag"] = self.stages
-        return spec
+        """Role spec of this build."""
+        spec = super().spec()
+        return {**spec, "capture": {**spec["capture"], "dtype": "fp8_e4m3"}} if self.fp8 else spec
 
 
 def loop_only(spec: dict[str, Any], kernel: str) -> dict[str, Any]:
@@ -71,98 +60,60 @@ def loop_only(spec: dict[str, Any], kernel: str) -> dict[str, Any]:
 
 
 VARIANTS = {
-    "gemm_hopper": Variant(),
-    "gemm_hopper_slow_producer": Variant(spin=1500),
-    "gemm_hopper_two_stages": Variant(stages=2),
+    "gemm_hopper": Variant(about="GEMM, bf16: TMA producer, two wgmma consumer warpgroups, a ring of four stages"),
+    "gemm_hopper_fp8": Variant(
+        about="the same with fp8 (e4m3) inputs",
+        fp8=True,
+        size=(128, 128, 8192),
+        summed_a_trip=128,
+        tolerance=FP8_TOLERANCE,
+    ),
+    "gemm_hopper_slow_producer": Variant(
+        about="teaching case: the producer wastes 1,500 cycles an iteration", spin=1500
+    ),
+    "gemm_hopper_two_stages": Variant(about="teaching case: a ring of two stages, bound by latency", stages=2),
 }
 
 
-def source() -> str:
-    """CUDA C++ of the kernel."""
-    return (files(__package__) / f"{KERNEL}.cu").read_text()
+class Problem(problem.Problem):
+    """A[M,K], B[N,K] and C[M,N]."""
 
+    box_b = TILE
+    """Rows of B that one copy brings."""
 
-def compile_pass(variant: Variant, stamp_pass: StampPass | None, layout: Mapping[str, int]) -> nvrtc.Build:
-    """The build of one pass; None: without any stamp line."""
-    macros = {**variant.macros, **({} if stamp_pass is None else {**layout, **stamp_pass.defines()})}
-    return nvrtc.build(source(), [KERNEL], macros=macros, name=f"{KERNEL}.cu")
+    def check_size(self) -> None:
+        """Whole tiles only."""
+        step = self.variant.summed_a_trip
+        if self.m % TILE or self.n % TILE or self.k % step:
+            raise BadRequest(f"{self.m} x {self.n} x {self.k}: M and N are multiples of {TILE}, K of {step}")
 
-
-@dataclass
-class Problem:
-    """Matrices on the device for one size, and launches of builds on them.
-
-    Attributes:
-        device, variant: where and what.
-        m, n, k: size; k the largest that will run.
-        seed: of the inputs.
-        functions: loaded builds by number of their pass.
-        wanted: results in float64 by trip count.
-    """
-
-    device: Device
-    variant: Variant
-    m: int
-    n: int
-    k: int
-    seed: int
-    functions: dict[int, Any] = field(default_factory=dict)
-    wanted: dict[int, Array] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.m % TILE or self.n % TILE or self.k % TILE_K:
-            raise BadRequest(f"{self.m} x {self.n} x {self.k}: M and N are multiples of {TILE}, K of {TILE_K}")
-        random = np.random.default_rng(self.seed)
-        self.a, self.b = (bf16(random.standard_normal((rows, self.k), np.float32)) for rows in (self.m, self.n))
-        pointers = [self.device.upload(x) for x in (self.a, self.b)]
-        self.maps = [
-            self.device.tensor_map(p, rows, self.k, TILE, TILE_K)
-            for p, rows in zip(pointers, (self.m, self.n), strict=True)
+    def prepare(self, random: np.random.Generator) -> list[Any]:
+        """Normal random numbers, rounded."""
+        rounded = e4m3 if self.variant.spec()["capture"]["dtype"] != "bf16" else bf16
+        self.a, self.b = (rounded(random.standard_normal((rows, self.k), np.float32)) for rows in (self.m, self.n))
+        size = self.a.dtype.itemsize
+        return [
+            self.device.tensor_map(self.device.upload(x), len(x), self.k, box, ROW_BYTES // size, element_bytes=size)
+            for x, box in ((self.a, TILE), (self.b, self.box_b))
         ]
-        self.bytes = 4 * self.m * self.n
-        self.result = self.device.allocate(self.bytes)
-        self.shared = self.variant.stages * STAGE_BYTES + 1024
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """CTAs in x, y and z."""
+        """A CTA a tile."""
         return self.n // TILE, self.m // TILE, 1
 
-    def add(self, number: int, build: nvrtc.Build) -> dict[str, Any]:
-        """Load a build under the number of its pass; facts about it."""
-        function = self.device.function(build.cubin, build.names[KERNEL], self.shared)
-        self.functions[number] = function
-        return {**self.device.function_facts(function), **build.facts(KERNEL)}
+    @property
+    def shared(self) -> int:
+        """The ring, and room to align it."""
+        return int(self.variant.stages) * STAGE_BYTES + 1024
 
-    def launch(self, number: int, trips: int, args: Sequence[Any] = ()) -> None:
-        """Start one launch over the first ``trips`` tiles of K."""
-        pointer, n = ctypes.c_uint64(self.result), ctypes.c_uint32(self.n)
-        given = [*self.maps, pointer, n, ctypes.c_uint32(trips), *args]
-        self.device.launch(self.functions[number], self.grid, (THREADS, 1, 1), self.shared, given)
+    def arguments(self, trips: int) -> list[Any]:
+        """Row length of C, and the trips."""
+        return [ctypes.c_uint32(self.n), ctypes.c_uint32(trips)]
 
-    def serve(self, request: Request) -> None:
-        """Do what the recorder asks."""
-        self.launch(request.number, request.trips, [request.args])
-
-    def error(self, number: int, trips: int, args: Sequence[Any] = ()) -> float:
-        """Relative error of one launch against float64 on poisoned memory; NaN when an element was not written."""
-        self.device.fill(self.result, POISON, self.bytes)
-        self.launch(number, trips, args)
-        self.device.synchronize()
-        got = self.device.download(self.result, np.empty((self.m, self.n), np.float32)).astype(np.float64)
-        if trips not in self.wanted:
-            a, b = (float64(x[:, : trips * TILE_K]) for x in (self.a, self.b))
-            self.wanted[trips] = a @ b.T
-        want = self.wanted[trips]
-        return float(np.linalg.norm(got - want) / np.linalg.norm(want))
-
-
-def bf16(values: Array) -> Array:
-    """Nearest bf16, ties to even, as its 16 bits."""
-    bits = values.view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def float64(bits: Array) -> Array:
-    """bf16 given as its 16 bits, exactly."""
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    def reference(self, trips: int) -> Array:
+        """Over the first ``trips`` tiles of K."""
+        used = trips * self.variant.summed_a_trip // max(1, self.tiles)
+        a, b = (float64(x[:, :used]) for x in (self.a, self.b))
+        product: Array = a @ b.T
+        return product

@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from wsformat import rolespec
 from wsformat.errors import BadRequest
 from wsformat.kernels.calibrate import calibrate
 from wsformat.kernels.driver import Device
-from wsformat.kernels.examples import attention_hopper, gemm_hopper
+from wsformat.kernels.examples import attention_hopper, gemm_hopper, gemm_persistent
+from wsformat.kernels.examples.problem import THREADS, Problem, compile_pass
 from wsformat.kernels.passes import StampPass, standard
 from wsformat.kernels.recorder import Recorder
 from wsformat.kernels.recording import CLEAN, Recording
@@ -24,13 +23,20 @@ OFF = -2
 """Number of the build without any stamp line: the kernel as it ships."""
 DEFAULT_PASSES = ("all", "waits", "work")
 CAPABILITY = (9, 0)
-EXAMPLES: dict[str, Any] = {name: module for module in (gemm_hopper, attention_hopper) for name in module.VARIANTS}
-"""Module of each example: Problem, compile_pass and facts about the kernel."""
+EXAMPLES: dict[str, Any] = {
+    name: module for module in (gemm_hopper, gemm_persistent, attention_hopper) for name in module.VARIANTS
+}
+"""Module of each example: its variants and its class Problem."""
 
 
 def names() -> list[str]:
     """Examples that can be recorded."""
     return list(EXAMPLES)
+
+
+def descriptions() -> dict[str, str]:
+    """One line about each example, by name."""
+    return {name: str(module.VARIANTS[name].about) for name, module in EXAMPLES.items()}
 
 
 def record(
@@ -68,21 +74,24 @@ def record(
             f"{device.capability[0]}.{device.capability[1]}"
         )
     module = EXAMPLES[example]
-    m, n, k = (given or usual for given, usual in zip((m, n, k), module.DEFAULT_SIZE, strict=True))
-    trips = k // module.SUMMED_A_TRIP
-    if trips < 2 or trips % 2:
-        raise BadRequest(f"K {k}: half of it is recorded too, so it is a multiple of {2 * module.SUMMED_A_TRIP}")
     variant = module.VARIANTS[example]
+    m, n, k = (given or usual for given, usual in zip((m, n, k), variant.size, strict=True))
+    if k < 2 * variant.summed_a_trip or k % (2 * variant.summed_a_trip):
+        raise BadRequest(f"K {k}: half of it is recorded too, so it is a multiple of {2 * variant.summed_a_trip}")
+    problem = module.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
+    trips = problem.trips
     raw = {**variant.spec(), "layout": {"roles": 3, "events": 16, "iterations": trips}}
     layout = Layout(3, 16, trips)
     spec = rolespec.parse(raw, f"{example}: role spec", layout)
     chosen = [p if isinstance(p, StampPass) else standard(spec, [p])[0] for p in passes]
-    problem = module.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
-    recorder = Recorder(device, raw, layout, chosen, ctas=problem.grid[0] * problem.grid[1])
-    builds, errors = _check(module, problem, recorder, trips)
+    ctas = problem.grid[0] * problem.grid[1]
+    recorder = Recorder(device, raw, layout, chosen, ctas=ctas, anchors=problem.tiles and problem.tiles + 1)
+    builds, errors = _check(problem, recorder)
     found = recorder.record(problem.serve, [trips // 2, trips], repeats=repeats, keep=keep)
     found.builds = {name: {**facts, "relative_error": errors[name]} for name, facts in builds.items()}
-    found.grid = (*problem.grid, gemm_hopper.THREADS, 1, 1)
+    found.grid = (*problem.grid, THREADS, 1, 1)
+    if problem.tiles:
+        found.tiles = {"k": trips // problem.tiles, gemm_persistent.ONCE_A_TILE: 1}
     found.facts = {
         "device": device.name,
         "sm_count": device.attribute("MULTIPROCESSOR_COUNT"),
@@ -95,25 +104,23 @@ def record(
     return found
 
 
-def _check(
-    module: Any, problem: Any, recorder: Recorder, trips: int
-) -> tuple[dict[str, dict[str, object]], dict[str, float]]:
+def _check(problem: Problem, recorder: Recorder) -> tuple[dict[str, dict[str, object]], dict[str, float]]:
     """Compile every build and compare its result with float64; facts and error of each by name.
 
     Raises:
         BadRequest: a result is wrong.
     """
     numbered = [(CLEAN, recorder.clean_pass), *enumerate(recorder.passes)]
-    one = partial(module.compile_pass, problem.variant, layout=recorder.macros())
+    one = partial(compile_pass, problem.variant, layout=recorder.macros())
     with ThreadPoolExecutor() as pool:
         compiled = list(pool.map(one, [stamp_pass for _, stamp_pass in numbered]))
     off = one(None)
     builds = {"off": problem.add(OFF, off)}
-    errors = {"off": max(problem.error(OFF, n) for n in (1, trips - 1, trips))}
+    errors = {"off": max(problem.error(OFF, n) for n in problem.trips_to_check)}
     for (number, stamp_pass), build in zip(numbered, compiled, strict=True):
         builds[stamp_pass.name] = problem.add(number, build)
-        errors[stamp_pass.name] = problem.error(number, trips, [recorder.args])
+        errors[stamp_pass.name] = problem.error(number, problem.trips, [recorder.args])
     for name, error in errors.items():
-        if not error < module.TOLERANCE:  # NaN: an element was not written
+        if not error < problem.variant.tolerance:  # NaN: an element was not written
             raise BadRequest(f"build {name!r} computes something wrong: relative error {error:.2g}")
-    return builds, {name: float(np.float64(error)) for name, error in errors.items()}
+    return builds, errors

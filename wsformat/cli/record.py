@@ -24,7 +24,7 @@ Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="launches o
 Raw = Annotated[
     Path | None, typer.Option("--raw", metavar="FILE.npz", help="also keep what the device wrote, before decoding")
 ]
-List = Annotated[bool, typer.Option("--list", help="list the examples")]
+List = Annotated[bool, typer.Option("--list", help="list the examples, a line each")]
 
 
 def record(
@@ -42,12 +42,14 @@ def record(
     from wsformat.cli.output import print_json
     from wsformat.errors import BadRequest
     from wsformat.kernels.decode import to_bundle
-    from wsformat.kernels.examples.record import DEFAULT_PASSES, names
+    from wsformat.kernels.examples.record import DEFAULT_PASSES, descriptions, names
     from wsformat.kernels.examples.record import record as run
     from wsformat.writer import check_target
 
     if list_:
-        print_json(names()) if json else print("\n".join(names()))
+        lines = descriptions()
+        width = max(map(len, lines))
+        print_json(lines) if json else print("\n".join(f"{name:{width}}  {about}" for name, about in lines.items()))
         return
     if not example:
         raise BadRequest("no example named", f"Examples: {', '.join(names())}.")
