@@ -137,7 +137,7 @@ def test_what_would_lose_a_value_is_refused(root: Path, name: str, column: str, 
 
 def test_a_dropped_column_is_refused(root: Path) -> None:
     pl.read_parquet(root / "lanes.parquet").drop("sm").write_parquet(root / "lanes.parquet")
-    with pytest.raises(MalformedInput, match="column sm is missing") as caught:
+    with pytest.raises(MalformedInput, match="column name is missing") as caught:
         seal(root)
     assert "-1" in caught.value.hint
 
@@ -224,3 +224,23 @@ def test_what_is_no_directory_of_tables(root: Path, tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(MalformedInput, match=r"no captures\.parquet"):
         seal(empty)
+
+
+def test_columns_that_are_missing_are_filled_only_when_asked_and_never_those_of_a_key(root: Path) -> None:
+    path = root / "lanes.parquet"
+    whole = pq.read_table(path)
+    pq.write_table(whole.drop_columns(["name", "thread_id"]), path)
+    with pytest.raises(MalformedInput, match="column name is missing") as refused:
+        seal(root)
+    assert "seal --fill" in refused.value.hint
+    sealed = seal(root, fill=True)
+    assert "lanes: filled with what stands for unknown: name, thread_id" in sealed.notes
+    lanes = sealed.bundle.table("lanes")
+    assert lanes.column_names == whole.column_names
+    assert set(lanes.column("thread_id").to_pylist()) == {-1}
+    assert set(lanes.column("name").to_pylist()) == {""}
+    assert lanes.column("role").to_pylist() == whole.column("role").to_pylist()
+    pq.write_table(whole.drop_columns(["lane"]), path)
+    with pytest.raises(MalformedInput, match="column lane is missing") as refused:
+        seal(root, fill=True)
+    assert "part of the key" in refused.value.hint

@@ -67,6 +67,7 @@ def seal(
     target: str | os.PathLike[str] | None = None,
     *,
     force: bool = False,
+    fill: bool = False,
     progress: Progress | None = None,
 ) -> Sealed:
     """Turn a directory with rewritten table files into a conforming bundle.
@@ -78,6 +79,7 @@ def seal(
         directory: holds ``TABLE.parquet`` files and, if possible, the old ``manifest.json``.
         target: directory of the result; None seals in place.
         force: replace a bundle that is at ``target`` already.
+        fill: add columns that are missing, with the value that stands for unknown; those of a key never.
         progress: called as rows are written.
 
     Raises:
@@ -96,7 +98,7 @@ def seal(
     manifest = _manifest(root)
     notes: list[str] = []
     files = _table_files(root, manifest, strict=in_place)
-    data = {name: _table(name, path, notes) for name, path in files.items()}
+    data = {name: _table(name, path, notes, fill=fill) for name, path in files.items()}
     scratch = out.parent / f".{out.name}.sealing-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         recounted = _recounted(Bundle(data, manifest), files, notes)
@@ -159,7 +161,7 @@ def _table_files(root: Path, manifest: Manifest, *, strict: bool) -> dict[str, P
     return files
 
 
-def _table(name: str, path: Path, notes: list[str]) -> TableData:
+def _table(name: str, path: Path, notes: list[str], *, fill: bool) -> TableData:
     try:
         schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -167,26 +169,35 @@ def _table(name: str, path: Path, notes: list[str]) -> TableData:
     dropped = [column for column in schema.names if column.startswith(PANDAS_INDEX)]
     notes += [f"{name}: left out {column}, the row labels of pandas" for column in dropped]
     own: tuple[Column, ...] = tables()[name].columns if name in tables() else ()
-    for column in own:
-        if column.name not in schema.names:
+    keys = list(tables()[name].sort) if own else []
+    missing = [column for column in own if column.name not in schema.names]
+    for column in missing:
+        key = column.name == "capture_id" or column.name in tables()[name].key
+        if key or not fill:
+            what = "it is part of the key" if key else f"what stands for unknown is {column.default!r}"
             raise MalformedInput(
                 f"{path}: column {column.name} is missing",
-                f"Add it; what stands for unknown is {column.default!r}.",
+                f"Add it; {what}." + ("" if key else " Or seal --fill adds all that are missing."),
             )
-        if _plain(schema.field(column.name).type) != ARROW_TYPES[column.type]:
-            kind = schema.field(column.name).type
-            notes.append(f"{name}.{column.name}: {kind} brought back to {column.type}")
+    if missing:
+        notes.append(f"{name}: filled with what stands for unknown: {', '.join(c.name for c in missing)}")
+    cast: dict[tuple[str, str], list[str]] = {}
+    for column in own:
+        if column not in missing and _plain(schema.field(column.name).type) != ARROW_TYPES[column.type]:
+            cast.setdefault((str(schema.field(column.name).type), column.type), []).append(f"{name}.{column.name}")
+    notes += [f"{', '.join(columns)}: {kind} brought back to {want}" for (kind, want), columns in cast.items()]
     known = {column.name for column in own}
     extra = [column for column in schema.names if column not in known and column not in dropped]
-    order = [*(column.name for column in own), *extra]
-    keys = list(tables()[name].sort) if own else []
+    order = [*(column.name for column in own if column not in missing), *extra]
+    # A column of one value does not change the order.
+    keys = [key for key in keys if key in order]
     sort = bool(keys) and disorder(path, keys)[0] > 0
     if sort:
         notes.append(f"{name}: rows sorted")
 
     def batches() -> Iterator[pa.Table]:
         for part in _sorted(path, order, keys) if sort else _in_order(path, order):
-            yield _cast(part, path, {column.name: column for column in own})
+            yield _filled(_cast(part, path, {column.name: column for column in own}), own, extra)
 
     return TableData(name, -1 if rows else 0, batches)
 
@@ -249,6 +260,16 @@ def _cast(part: pa.Table, path: Path, contract: dict[str, Column]) -> pa.Table:
             column = column.cast(plain)
         arrays.append(_fitted(column, contract[name], path) if name in contract else column)
     return pa.table(arrays, names=part.column_names)
+
+
+def _filled(part: pa.Table, own: tuple[Column, ...], extra: list[str]) -> pa.Table:
+    """The columns of the standard in their order, those that are missing as constants, then all others."""
+    arrays = {c.name: part.column(c.name) if c.name in part.column_names else _constant(c, part.num_rows) for c in own}
+    return pa.table(arrays | {name: part.column(name) for name in extra})
+
+
+def _constant(column: Column, rows: int) -> Any:
+    return pa.repeat(pa.scalar(column.default, ARROW_TYPES[column.type]), rows)
 
 
 def _fitted(column: Any, rule: Column, path: Path) -> Any:

@@ -26,6 +26,8 @@ Elsewhere = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="write here instead of in place")
 ]
 
+Fill = Annotated[bool, typer.Option("--fill", help="add columns that are missing, with the value for unknown")]
+
 
 def merge(bundles: Bundles, output: Target, force: Force = False, json: Json = False) -> None:
     """Put the captures of several bundles into one. A capture that two of them hold is taken once."""
@@ -64,13 +66,15 @@ def unzip(archive: Archive, output: Unpacked = None, force: Force = False, json:
     _say(json, target)
 
 
-def seal(folder: Folder, output: Elsewhere = None, force: Force = False, json: Json = False) -> None:
-    """Make table files that another program wrote into a conforming bundle again: order, layout, manifest, digests."""
+def seal(
+    folder: Folder, output: Elsewhere = None, fill: Fill = False, force: Force = False, json: Json = False
+) -> None:
+    """Make table files that another program wrote into a conforming bundle: order, layout, manifest, digests."""
     from wsformat.cli.progress import progress
     from wsformat.seal import seal as run
 
     with progress("seal") as advance:
-        sealed = run(folder, output, force=force, progress=advance)
+        sealed = run(folder, output, fill=fill, force=force, progress=advance)
     _say(json, output or folder, list(sealed.notes), notes=list(sealed.notes))
 
 
