@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsformat.errors import BadRequest, MissingDependency
+from wsformat.iteration_window import WHOLE, IterationWindow
 from wsformat.kernels.passes import StampPass, from_environment
 from wsformat.rolespec import Layout
 
@@ -54,6 +55,7 @@ class Settings:
         layout: of a CTA's buffer.
         masks: events of each role, bit e for event e; all zero: start and end records only.
         threads: of a CTA.
+        window: iterations that the slots hold.
         shared: store to shared memory and copy at the end, else to the buffer at once.
         first_cta, cta_step, ctas: which CTAs are recorded, by linear index.
     """
@@ -61,6 +63,7 @@ class Settings:
     layout: Layout
     masks: tuple[int, ...]
     threads: int
+    window: IterationWindow = WHOLE
     shared: bool = True
     first_cta: int = 0
     cta_step: int = 1
@@ -69,7 +72,8 @@ class Settings:
     @staticmethod
     def of(layout: Layout, stamp_pass: StampPass, threads: int, **more: Any) -> Settings:
         """The settings of one pass of a recorder."""
-        return Settings(layout, tuple(stamp_pass.events.get(r, 0) for r in range(layout.roles)), threads, **more)
+        masks = tuple(stamp_pass.events.get(r, 0) for r in range(layout.roles))
+        return Settings(layout, masks, threads, **{"window": _window(stamp_pass.macros), **more})
 
     @staticmethod
     def from_environment(layout: Layout, threads: int, **more: Any) -> Settings | None:
@@ -86,16 +90,35 @@ class Settings:
                 return None
             mask = int(given.get("WSF_EVENT_MASK", "-1").lower().rstrip("ul"), 0) & (1 << layout.events) - 1
             shared = {0: False, 1: True}[int(given.get("WSF_SINK", "1"), 0)]
+            window = _window({name: int(given.get(name, n), 0) for name, n in (("WSF_FROM", "0"), ("WSF_STRIDE", "1"))})
         except (KeyError, ValueError) as error:
             raise BadRequest(
                 f"settings of the stamps in the environment: {error}",
                 "WSF_STAMPS and WSF_SINK are 0 or 1, WSF_EVENT_MASK one number such as 0x1b.",
             ) from error
-        return Settings(layout, (mask,) * layout.roles, threads, **{"shared": shared, **more})
+        return Settings(layout, (mask,) * layout.roles, threads, **{"window": window, "shared": shared, **more})
 
     def rows(self) -> list[tuple[int, int]]:
         """Role and event of the stamps that this build makes, in the order of shared memory."""
         return [(r, e) for r, mask in enumerate(self.masks) for e in range(self.layout.events) if mask >> e & 1]
+
+
+def _window(macros: Mapping[str, Any]) -> IterationWindow:
+    first, stride = int(macros.get("WSF_FROM", 0)), int(macros.get("WSF_STRIDE", 1))
+    if first < 0 or stride < 1:
+        raise BadRequest(f"stamps from iteration {first} in steps of {stride}", "The stride is 1 or more.")
+    return IterationWindow(first, stride)
+
+
+def _slot_of(window: IterationWindow) -> str:
+    """PTX: the slot of an iteration; beyond every buffer where the window leaves it out."""
+    if window.stride == 1:
+        return f"sub.u32 $0, $1, {window.first};"
+    return (
+        "{ .reg .pred p; .reg .b32 d, q, r; "
+        f"sub.u32 d, $1, {window.first}; div.u32 q, d, {window.stride}; mul.lo.u32 r, q, {window.stride}; "
+        "setp.eq.u32 p, r, d; selp.b32 $0, q, 0xffffffff, p; }"
+    )
 
 
 def _inline(text: str, result: Any, operands: list[Any], constraints: str, *, loc: Any = None, ip: Any = None) -> Any:
@@ -230,6 +253,8 @@ class Stamps:
             return
         last = settings.layout.iterations
         at = cutlass.Int32(iteration)
+        if not settings.window.whole:
+            at = cutlass.Int32(_asm(_slot_of(settings.window), T.i32(), [at], "=r,r"))
         slot = cutlass.Int32(_asm("min.u32 $0, $1, $2;", T.i32(), [at, cutlass.Int32(last)], "=r,r,r"))
         for event, value in mine.items():
             if self.shared:

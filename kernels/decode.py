@@ -13,6 +13,7 @@ import pyarrow as pa
 from wsformat import rolespec, stamps
 from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest
+from wsformat.iteration_window import IterationWindow
 from wsformat.kernels.passes import SINK_COLUMN, SINKS
 from wsformat.kernels.recording import CLEAN, Recording
 from wsformat.provenance import capture_id
@@ -36,7 +37,7 @@ def to_bundle(recording: Recording, names: list[str] | None = None) -> Bundle:
         names: of the passes to take, all by default; they are numbered anew from 0.
 
     Raises:
-        BadRequest: an unknown pass, a pass that records a window of the iterations, or none that kept its stamps.
+        BadRequest: an unknown pass, or none that kept its stamps.
         MalformedInput: stamps that contradict the records.
     """
     by_name = {str(p["name"]): n for n, p in enumerate(recording.passes)}
@@ -45,13 +46,6 @@ def to_bundle(recording: Recording, names: list[str] | None = None) -> Bundle:
             raise BadRequest(f"the recording has no pass {name!r}", f"Passes: {', '.join(by_name)}.")
     numbers = [by_name[name] for name in names] if names else list(by_name.values())
     taken = {old: new for new, old in enumerate(numbers)}
-    for old in numbers:
-        one = recording.passes[old]
-        if int(one.get("WSF_STRIDE", 1)) != 1 or int(one.get("WSF_FROM", 0)) != 0:
-            raise BadRequest(
-                f"pass {one['name']!r} recorded a window of the iterations",
-                "Its slots are not numbered by iteration; only its lifetimes can be used.",
-            )
     spec = rolespec.parse(dict(recording.spec), "role spec", recording.layout)
     spec = _with_floors(spec, recording.calibration)
     hashes = [_hash(recording, n) for n in (CLEAN, *numbers)]
@@ -66,6 +60,11 @@ def to_bundle(recording: Recording, names: list[str] | None = None) -> Bundle:
             trip_count=k.trips,
             source=SOURCE,
             facts={**_shape(recording), "pass": taken[k.number]},
+            tiles=recording.tiles if k.slots is not None else {},
+            anchors=k.anchors,
+            window=_window(recording.passes[k.number]),
+            first_cta=recording.first_cta,
+            cta_step=recording.cta_step,
         )
         for k in recording.launches
         if k.number in taken
@@ -80,7 +79,7 @@ def to_bundle(recording: Recording, names: list[str] | None = None) -> Bundle:
         "source_format": SOURCE,
     }
     tables, _ = stamps.decode(launches, spec, recording.layout, capture)
-    tables["attributes"] = _attributes(recording, taken, cid)
+    tables["attributes"] = [*_attributes(recording, taken, cid), *stamps.window_attributes(launches, cid)]
     entries = [_source(recording, hashes[1:], cid, {"passes": [str(recording.passes[n]["name"]) for n in numbers]})]
     clean_cid = _add_clean(tables, recording, spec, experiment, hashes[0])
     if clean_cid:
@@ -109,6 +108,7 @@ def _hash(recording: Recording, number: int) -> str:
             digest.update(np.int64(k.trips).tobytes())
             digest.update(np.ascontiguousarray(k.records).tobytes())
             digest.update(b"" if k.slots is None else np.ascontiguousarray(k.slots).tobytes())
+            digest.update(b"" if k.anchors is None else np.ascontiguousarray(k.anchors).tobytes())
     return digest.hexdigest()
 
 
@@ -116,6 +116,11 @@ def _sink(recording: Recording, numbers: list[int]) -> str:
     codes = {int(recording.passes[n].get("WSF_SINK", SINKS["shared"])) for n in numbers}
     names = {code: name for name, code in SINKS.items()}
     return SINK_COLUMN[names[codes.pop()]] if len(codes) == 1 else ""
+
+
+def _window(settings: Mapping[str, Any]) -> IterationWindow:
+    """Which iterations a pass stamps, by the settings of its build."""
+    return IterationWindow(int(settings.get("WSF_FROM", 0)), int(settings.get("WSF_STRIDE", 1)))
 
 
 def _shape(recording: Recording) -> dict[str, int]:
@@ -173,7 +178,17 @@ def _type(value: Any) -> str:
 
 def _add_clean(tables: dict[str, Any], recording: Recording, spec: RoleSpec, experiment: str, sha: str) -> str:
     launches = [
-        StampLaunch(None, k.records, kind="clean", trip_count=k.trips, source=SOURCE, facts=_shape(recording))
+        StampLaunch(
+            None,
+            k.records,
+            kind="clean",
+            trip_count=k.trips,
+            source=SOURCE,
+            facts=_shape(recording),
+            anchors=k.anchors,
+            first_cta=recording.first_cta,
+            cta_step=recording.cta_step,
+        )
         for k in recording.launches
         if k.number == CLEAN
     ]

@@ -14,7 +14,7 @@ from wsformat.kernels.driver import Device
 from wsformat.kernels.passes import StampPass, clean
 from wsformat.kernels.recording import CLEAN, Launched, Recording
 from wsformat.rolespec import Layout
-from wsformat.stamp_times import META
+from wsformat.stamp_times import ANCHOR, META
 
 BLANK = 0xFF
 """Records are filled with this before a launch: one that nobody wrote is told from one that was."""
@@ -32,7 +32,7 @@ class StampArgs(ctypes.Structure):
         ("first_cta", ctypes.c_uint32),
         ("cta_step", ctypes.c_uint32),
         ("ctas", ctypes.c_uint32),
-        ("pad", ctypes.c_uint32),
+        ("anchors", ctypes.c_uint32),
     )
 
 
@@ -62,6 +62,7 @@ class Recorder:
         layout: of a CTA's buffer; the builds must be compiled with it (see :meth:`macros`).
         passes: builds to launch besides the clean one.
         ctas: how many CTAs to record, from ``first_cta`` in steps of ``cta_step``.
+        anchors: most readings of both clocks that a CTA makes between its start and its end (``WSF_ANCHOR``).
         wide: slots have 64 bits.
         clean_pass: build without stamps.
 
@@ -79,6 +80,7 @@ class Recorder:
         ctas: int = 1,
         first_cta: int = 0,
         cta_step: int = 1,
+        anchors: int = 0,
         wide: bool = False,
         clean_pass: StampPass | None = None,
     ) -> None:
@@ -89,8 +91,14 @@ class Recorder:
         shape = (ctas, layout.roles, layout.events, layout.iterations)
         self._slots = np.zeros(shape, np.uint64 if wide else np.uint32)
         self._records = np.zeros(ctas, META)
+        self._anchors = np.zeros((ctas, anchors), ANCHOR)
         self.args = StampArgs(
-            device.allocate(self._slots.nbytes), device.allocate(self._records.nbytes), first_cta, cta_step, ctas, 0
+            device.allocate(self._slots.nbytes),
+            device.allocate(self._records.nbytes + self._anchors.nbytes),
+            first_cta,
+            cta_step,
+            ctas,
+            anchors,
         )
 
     def macros(self) -> dict[str, int]:
@@ -130,6 +138,8 @@ class Recorder:
             self.spec,
             self.layout,
             [{"name": p.name, "events": {str(r): m for r, m in p.events.items()}, **p.macros} for p in self.passes],
+            first_cta=self.args.first_cta,
+            cta_step=self.args.cta_step,
         )
         builds = [(CLEAN, self.clean_pass), *enumerate(self.passes)]
         order = np.random.default_rng(SEED)
@@ -146,6 +156,9 @@ class Recorder:
     def _one(self, launch: Callable[[Request], None], request: Request, with_slots: bool) -> Launched:
         self.device.fill(self.args.slots, 0, self._slots.nbytes)
         self.device.fill(self.args.records, BLANK, self._records.nbytes)
+        behind = self.args.records + self._records.nbytes
+        if self._anchors.size:
+            self.device.fill(behind, 0, self._anchors.nbytes)
         launch(request)
         self.device.synchronize()
         records = self.device.download(self.args.records, self._records.copy())
@@ -156,4 +169,5 @@ class Recorder:
                 "Compile the kernel with the pass's defines() and call WSF_BEGIN and WSF_END from all threads.",
             )
         slots = self.device.download(self.args.slots, self._slots.copy()) if with_slots else None
-        return Launched(request.number, request.trips, records, slots)
+        anchors = self.device.download(behind, self._anchors.copy()) if self._anchors.size else None
+        return Launched(request.number, request.trips, records, slots, anchors)

@@ -13,12 +13,16 @@ import numpy as np
 
 from wsformat.errors import MalformedInput
 from wsformat.rolespec import Layout
-from wsformat.stamp_times import META
+from wsformat.stamp_times import ANCHOR, META
 
 Array = np.ndarray[Any, Any]
 CLEAN = -1
 """Pass number of a clean launch."""
 VERSION = 1
+STORED = ("passes", "facts", "builds", "calibration", "grid")
+"""Attributes of a recording that its file holds as JSON."""
+LATER = ("tiles", "first_cta", "cta_step")
+"""The same; files written before these came lack them."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,14 @@ class Launched:
         trips: iterations of the main loop.
         records: one a recorded CTA, ``stamp_times.META``.
         slots: ``[cta, role, event, iteration]``, None when only the records were kept.
+        anchors: ``[cta, anchor]`` of ``stamp_times.ANCHOR``, zero where a CTA made none; None without any.
     """
 
     number: int
     trips: int
     records: Array
     slots: Array | None = None
+    anchors: Array | None = None
 
 
 @dataclass
@@ -51,6 +57,8 @@ class Recording:
         launches: in order.
         calibration: ticks that a stamp and a satisfied wait cost by themselves.
         grid: x, y, z and block x, y, z of the launches.
+        first_cta, cta_step: linear index in the grid of the first recorded CTA, and from one to the next.
+        tiles: of a persistent kernel, how many iterations of each loop make one tile in the launches with slots.
     """
 
     spec: Mapping[str, Any]
@@ -61,6 +69,9 @@ class Recording:
     launches: list[Launched] = field(default_factory=list)
     calibration: Mapping[str, float] = field(default_factory=dict)
     grid: Sequence[int] = (-1, -1, -1, -1, -1, -1)
+    tiles: Mapping[str, int] = field(default_factory=dict)
+    first_cta: int = 0
+    cta_step: int = 1
 
     def lifetimes(self, number: int, trips: int) -> Array:
         """Median lifetime of the CTAs of each launch of a pass, in ticks."""
@@ -90,11 +101,14 @@ class Recording:
         kept = [k.slots for k in self.launches if k.slots is not None]
         if kept:
             arrays["slots"] = np.stack(kept)
+        anchors = [k.anchors for k in self.launches if k.anchors is not None]
+        if anchors:
+            arrays["anchors"] = np.stack(anchors)
         about = {
             "wsformat_recording": VERSION,
             "spec": self.spec,
             "layout": [self.layout.roles, self.layout.events, self.layout.iterations],
-            **{name: getattr(self, name) for name in ("passes", "facts", "builds", "calibration", "grid")},
+            **{name: getattr(self, name) for name in (*STORED, *LATER)},
         }
         np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
 
@@ -111,18 +125,20 @@ class Recording:
                 if about.get("wsformat_recording") != VERSION:
                     raise MalformedInput(f"{path}: recording of version {about.get('wsformat_recording')}")
                 kept = dict(zip(data["kept"].tolist(), data["slots"] if "slots" in data.files else (), strict=True))
+                numbers = data["number"].tolist()
+                anchors = data["anchors"].astype(ANCHOR) if "anchors" in data.files else [None] * len(numbers)
+                each = zip(numbers, data["trips"].tolist(), data["records"], anchors, strict=True)
                 launches = [
-                    Launched(number, trips, records.astype(META), kept.get(n))
-                    for n, (number, trips, records) in enumerate(
-                        zip(data["number"].tolist(), data["trips"].tolist(), data["records"], strict=True)
-                    )
+                    Launched(number, trips, records.astype(META), kept.get(n), readings)
+                    for n, (number, trips, records, readings) in enumerate(each)
                 ]
                 return Recording(
                     about["spec"],
                     Layout(*about["layout"]),
                     about["passes"],
                     launches=launches,
-                    **{name: about[name] for name in ("facts", "builds", "calibration", "grid")},
+                    **{name: about[name] for name in STORED if name != "passes"},
+                    **{name: about[name] for name in LATER if name in about},
                 )
         except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise MalformedInput(f"{path}: no recording: {error}") from error

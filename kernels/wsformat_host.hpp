@@ -5,7 +5,7 @@
 //     capture.spec = wsf::read_file("gemm_roles.json");
 //     capture.write("run.safetensors", slots, records);   // as copied from the device
 //
-//     wsformat import run.safetensors --meta run.safetensors.meta -o run.wsformat
+//     wsformat import run.safetensors -o run.wsformat     (takes run.safetensors.meta, which lies beside it)
 //
 // C++11, header only. Buffers are those of wsformat_stamp.cuh: `slots` ctas * roles * events * iterations words of 32
 // or 64 bits, `records` 40 bytes a CTA. Throws std::runtime_error; an incomplete file never has the final name.
@@ -24,6 +24,8 @@ namespace wsf {
 
 struct Capture {
     int roles = 0, events = 0, iterations = 0, ctas = 1;
+    int from = 0, stride = 1;         // WSF_FROM, WSF_STRIDE of the build: slot k holds iteration from + stride * k
+    int first_cta = 0, cta_step = 1;  // as in wsf::Args: which CTAs of the grid these are
     std::string spec;  // the role spec, JSON; empty: given on import
 
     // Writes PATH (slots and role spec) and, with records, PATH.meta. Word is std::uint32_t or std::uint64_t.
@@ -31,11 +33,15 @@ struct Capture {
         static_assert(sizeof(Word) == 4 || sizeof(Word) == 8, "a slot has 32 or 64 bits");
         if (roles < 1 || events < 1 || iterations < 1 || ctas < 1)
             throw std::runtime_error(path + ": roles, events, iterations and ctas must be positive");
+        if (from < 0 || stride < 1 || first_cta < 0 || cta_step < 1)
+            throw std::runtime_error(path + ": stride and cta_step must be positive, from and first_cta not negative");
         const std::uint64_t bytes =
             sizeof(Word) * static_cast<std::uint64_t>(ctas) * static_cast<std::uint64_t>(roles)
             * static_cast<std::uint64_t>(events) * static_cast<std::uint64_t>(iterations);
         std::ostringstream header;
         header << "{\"__metadata__\":{\"layout\":\"" << roles << ',' << events << ',' << iterations << '"';
+        if (from != 0 || stride != 1) header << ",\"window\":\"" << from << ',' << stride << '"';
+        if (first_cta != 0 || cta_step != 1) header << ",\"ctas\":\"" << first_cta << ',' << cta_step << '"';
         if (!spec.empty()) header << ",\"spec\":" << quoted(spec);
         header << "},\"stamps\":{\"dtype\":\"" << (sizeof(Word) == 4 ? "U32" : "U64") << "\",\"shape\":[" << ctas << ','
                << roles << ',' << events << ',' << iterations << "],\"data_offsets\":[0," << bytes << "]}}";

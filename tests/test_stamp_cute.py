@@ -20,6 +20,7 @@ from cutlass import Float32, Int32, cute
 from cutlass.cute.runtime import make_fake_compact_tensor, make_ptr
 
 from wsformat.errors import BadRequest
+from wsformat.iteration_window import IterationWindow
 from wsformat.kernels import cubin
 from wsformat.kernels.cute_stamp import Settings, Stamps
 from wsformat.kernels.passes import StampPass
@@ -119,6 +120,20 @@ def test_a_pass_makes_its_stamps_and_no_other(folder: Path, masks: tuple[int, ..
     assert len(re.findall(r"%clock64;", ptx)) == len(re.findall(r"%globaltimer;", ptx)) == 2
 
 
+def test_a_window_of_the_iterations(folder: Path) -> None:
+    whole = on(folder, (1, 0))[1]
+    late = on(folder, (1, 0), window=IterationWindow(8, 1))[1]
+    strided = on(folder, (1, 0), window=IterationWindow(8, 4))[1]
+    assert "div.u32" not in whole
+    assert len(re.findall(r"sub\.u32 %\w+, %\w+, 8;", late)) == len(re.findall(r"sub\.u32 %\w+, %\w+, 8;", whole)) + 1
+    assert "div.u32" not in late
+    assert len(re.findall(r"div\.u32 q, d, 4;", strided)) == 1
+    macros = {"WSF_FROM": 8, "WSF_STRIDE": 4}
+    assert Settings.of(LAYOUT, StampPass("x", {}, macros), 32).window == IterationWindow(8, 4)
+    with pytest.raises(BadRequest, match="in steps of 0"):
+        Settings.of(LAYOUT, StampPass("x", {}, {"WSF_STRIDE": 0}), 32)
+
+
 def test_settings_of_a_pass() -> None:
     settings = Settings.of(LAYOUT, StampPass("x", {1: 0b1010}, {}), 64, ctas=4)
     assert settings == Settings(LAYOUT, (0, 0b1010), 64, ctas=4)
@@ -132,7 +147,7 @@ def test_the_environment_switches_a_build(folder: Path, monkeypatch: pytest.Monk
         settings = Settings.from_environment(LAYOUT, 32)
         return compiled(folder, launch, *((pointer,) * 2 if settings else (None,) * 2), settings)[0].code
 
-    for name in ("WSF_STAMPS", "WSF_EVENT_MASK", "WSF_SINK"):
+    for name in ("WSF_STAMPS", "WSF_EVENT_MASK", "WSF_SINK", "WSF_FROM", "WSF_STRIDE"):
         monkeypatch.delenv(name, raising=False)
     bare = compiled(folder, launch_plain)[0].code
     assert code() == bare
@@ -142,7 +157,8 @@ def test_the_environment_switches_a_build(folder: Path, monkeypatch: pytest.Monk
     assert code() == on(folder, (15, 15))[0].code != bare
     monkeypatch.setenv("WSF_EVENT_MASK", "0x8ull")
     monkeypatch.setenv("WSF_SINK", "0")
-    assert code() == on(folder, (8, 8), shared=False)[0].code
+    monkeypatch.setenv("WSF_STRIDE", "4")
+    assert code() == on(folder, (8, 8), window=IterationWindow(0, 4), shared=False)[0].code
     for name, value in (("WSF_SINK", "2"), ("WSF_EVENT_MASK", "role==0"), ("WSF_STAMPS", "on")):
         with monkeypatch.context() as one:
             one.setenv(name, value)

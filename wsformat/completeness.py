@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wsformat.iteration_window import WHOLE, IterationWindow
 from wsformat.rolespec import ONCE, RoleSpec
 
 Array = np.ndarray[Any, Any]
@@ -60,7 +61,12 @@ def linked_roles(spec: RoleSpec) -> list[set[int]]:
 
 
 def judge(
-    rel: Array, written: Array, events: Sequence[LoopEvents], groups: Sequence[set[int]], trip_count: int
+    rel: Array,
+    written: Array,
+    events: Sequence[LoopEvents],
+    groups: Sequence[set[int]],
+    trip_count: int,
+    window: IterationWindow = WHOLE,
 ) -> Array:
     """Code of each lane of a block of CTAs, int8 ``[cta, role]``.
 
@@ -70,6 +76,7 @@ def judge(
         events: from :func:`loop_events`.
         groups: from :func:`linked_roles`.
         trip_count: iterations of the loop, -1 unknown.
+        window: which iterations the slots hold; "complete" is said of these.
     """
     ctas, roles, _, slots = rel.shape
     codes = np.zeros((ctas, roles), dtype=np.int8)
@@ -77,16 +84,16 @@ def judge(
         looped = list(events[role].looped)
         if not looped:
             continue
-        if trip_count > slots:
+        if trip_count > window.end(slots):
             # Whatever part of the slots a lane fills, the kernel ran on where no slot was left.
             codes[written[:, role, looped].any(axis=(1, 2)), role] = TRUNCATED
             continue
         full = np.flatnonzero(written[:, role, looped, slots - 1].any(axis=1))
-        if full.size and trip_count == slots:
+        if full.size and window.end(slots - 1) < trip_count <= window.end(slots):
             codes[full, role] = PROVEN
         elif full.size:
             some: Any = slice(None) if len(full) == ctas else full
-            codes[some, role] = _judge_full(rel[some, role], written[some, role], events[role])
+            codes[some, role] = _judge_full(rel[some, role], written[some, role], events[role], window.stride)
     for group in groups:
         members = sorted(group)
         part = codes[:, members]
@@ -97,7 +104,7 @@ def judge(
     return codes
 
 
-def _judge_full(rel: Array, written: Array, events: LoopEvents) -> Array:
+def _judge_full(rel: Array, written: Array, events: LoopEvents, stride: int) -> Array:
     """Lanes whose last slot is written and whose trip count is unknown; ``[lane, event, iteration]``."""
     codes = np.full(len(rel), UNKNOWN, dtype=np.int8)
     looped, once, last = list(events.looped), list(events.once), rel.shape[-1] - 1
@@ -106,7 +113,7 @@ def _judge_full(rel: Array, written: Array, events: LoopEvents) -> Array:
     after = stamped & (outside > t_last[:, None, None])
     nearest = np.where(after, outside, FAR).min(axis=(1, 2), initial=FAR)
     near = np.flatnonzero(nearest < FAR)
-    if near.size:
+    if near.size and stride == 1:  # else nobody saw how short an iteration is
         shortest = np.min([_shortest(rel[near, e], written[near, e]) for e in looped], axis=0)
         # Half, because an iteration without stamps is shorter than the stamped ones that were seen.
         codes[near[(shortest < FAR) & (2 * (nearest[near] - t_last[near]) < shortest)]] = PROVEN

@@ -14,9 +14,7 @@ What a row leaves out:
 
 from __future__ import annotations
 
-import difflib
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,14 +22,15 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from wsformat.errors import MalformedInput
+from wsformat import rolespec_rows
+from wsformat.errors import BadRequest, MalformedInput
+from wsformat.iteration_window import WHOLE, IterationWindow, parse_window
 from wsformat.manifest import read_json
-from wsformat.rolespec_schema import ROLE_FIELDS, SECTIONS, VERSION, VERSION_KEY, is_newer, known_part
+from wsformat.rolespec_rows import MAIN_LOOP, ONCE, Row
+from wsformat.rolespec_schema import SECTIONS, VERSION, VERSION_KEY, is_newer, known_part
 from wsformat.tables import read_schema_json, tables
 
-Row = dict[str, Any]
-MAIN_LOOP = "main"
-ONCE = "once"
+__all__ = ["MAIN_LOOP", "ONCE", "Layout", "RoleSpec", "Row", "is_rolespec", "load", "parse"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,7 @@ class RoleSpec:
         roles, events, spans, dependencies: complete rows of their tables, without ``capture_id``;
             a role also has ``lane_kind`` and ``warp``.
         layout: size of the buffer, when the spec says it.
+        window: iterations that the slots hold.
         capture, launch, clock: facts, as columns of captures, launches and clocks.
         ignored: paths that a newer minor version of the role spec added and this library does not know.
     """
@@ -68,6 +68,7 @@ class RoleSpec:
     spans: tuple[Row, ...] = ()
     dependencies: tuple[Row, ...] = ()
     layout: Layout | None = None
+    window: IterationWindow = WHOLE
     capture: Mapping[str, Any] = field(default_factory=dict)
     launch: Mapping[str, Any] = field(default_factory=dict)
     clock: Mapping[str, Any] = field(default_factory=dict)
@@ -82,6 +83,8 @@ class RoleSpec:
                 "events": self.layout.events,
                 "iterations": self.layout.iterations,
             }
+        if not self.window.whole:
+            data["window"] = self.window.to_json()
         for name in ("capture", "launch", "clock"):
             if getattr(self, name):
                 data[name] = dict(getattr(self, name))
@@ -177,201 +180,37 @@ def _path(parts: Sequence[str | int]) -> str:
     return "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts)
 
 
-def _rows(data: Mapping[str, Any], section: str, bad: set[tuple[str, int]]) -> Iterator[tuple[int, Row]]:
-    rows = data.get(section, [])
-    for position, row in enumerate(rows if isinstance(rows, list) else []):
-        if (section, position) not in bad:
-            yield position, {k: v for k, v in row.items() if not k.startswith("_")}
-
-
-def _defaults(section: str) -> Row:
-    return {c.name: c.default for c in tables()[SECTIONS[section]].columns if c.name != "capture_id"}
-
-
 def _expand(data: Mapping[str, Any], bad: set[tuple[str, int]], given: Layout | None) -> tuple[RoleSpec, list[str]]:
     """Fill defaults, resolve "*" and lists, and check what one row says about another."""
-    problems: list[str] = []
     size = data.get("layout")
     try:
         layout = Layout(int(size["roles"]), int(size["events"]), int(size["iterations"])) if size else given
     except (KeyError, TypeError, ValueError):
         layout = given
+    reading = rolespec_rows.Reading(data, bad, None if layout is None else (layout.roles, layout.events))
     if layout is not None and given is not None and layout != given:
-        problems.append(f"$.layout: {layout} (roles,events,iterations), but the buffer is {given}")
-    roles = _roles(data, bad, layout, problems)
-    partial = any(section == "roles" for section, _ in bad)
-    names = [row["role"] for row in roles]
-    events = _events(data, bad, layout, names, partial, problems)
-    partial = partial or any(section == "events" for section, _ in bad)
-    known = {(row["role"], row["event"]): row for row in events}
-    spans = _spans(data, bad, names, known, partial, problems)
-    dependencies = _dependencies(data, bad, names, known, partial, problems)
-    for position, row in enumerate(roles):
-        if not row["iteration_event"]:
-            row["iteration_event"] = _iteration_event(row["role"], events, spans)
-        elif (row["role"], row["iteration_event"]) not in known and not partial:
-            problems.append(
-                f"$.roles[{position}].iteration_event: {_unknown_event(row['role'], row['iteration_event'], known)}"
-            )
+        reading.problems.append(f"$.layout: {layout} (roles,events,iterations), but the buffer is {given}")
+    roles, events = rolespec_rows.roles(reading), rolespec_rows.events(reading)
+    spans, edges = rolespec_rows.spans(reading), rolespec_rows.dependencies(reading)
+    rolespec_rows.fill_iteration_events(reading, roles, spans)
     facts: dict[str, Any] = {
         name: {k: v for k, v in data.get(name, {}).items() if not k.startswith("_")}
         for name in ("capture", "launch", "clock")
         if isinstance(data.get(name, {}), dict)
     }
-    return RoleSpec(tuple(roles), tuple(events), tuple(spans), tuple(dependencies), layout, **facts), problems
+    window = _window(data.get("window"), layout, reading.problems)
+    spec = RoleSpec(tuple(roles), tuple(events), tuple(spans), tuple(edges), layout, window, **facts)
+    return spec, reading.problems
 
 
-def _roles(data: Mapping[str, Any], bad: set[tuple[str, int]], layout: Layout | None, problems: list[str]) -> list[Row]:
-    rows: list[Row] = []
-    seen: dict[str, int] = {}
-    indices: dict[int, str] = {}
-    for position, row in _rows(data, "roles", bad):
-        full = {
-            **_defaults("roles"),
-            "kind": "other",
-            "lane_kind": "thread",
-            "warp": -1,
-            "role_index": position,
-            "display_order": position,
-            **row,
-        }
-        name, index, path = full["role"], full["role_index"], f"$.roles[{position}]"
-        if name in seen:
-            problems.append(f"{path}.role: {name!r} is there twice, first in $.roles[{seen[name]}]")
-        elif index in indices:
-            problems.append(f"{path}.role_index: {index} is already {indices[index]!r}")
-        if layout is not None and index >= layout.roles:
-            problems.append(f"{path}.role_index: {index} is out of range, the layout has {layout.roles} roles")
-        seen.setdefault(name, position)
-        indices.setdefault(index, name)
-        rows.append(full)
-    return rows
-
-
-def _named_roles(value: Any, names: Sequence[str], path: str, partial: bool, problems: list[str]) -> list[str]:
-    """Roles that a field names, in the order of the spec for "*"."""
-    if value == "*":
-        return list(names)
-    wanted = value if isinstance(value, list) else [value]
-    if not partial:
-        for name in wanted:
-            if name not in names:
-                problems.append(f"{path}: {_unknown('role', name, names)}")
-    return [name for name in wanted if name in names]
-
-
-def _unknown(what: str, name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"unknown {what} {name!r}" + (f", did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}")
-
-
-def _unknown_event(role: str, event: str, known: Mapping[tuple[str, str], Row]) -> str:
-    return _unknown(f"event of role {role!r}", event, [e for r, e in known if r == role])
-
-
-def _events(
-    data: Mapping[str, Any],
-    bad: set[tuple[str, int]],
-    layout: Layout | None,
-    names: Sequence[str],
-    partial: bool,
-    problems: list[str],
-) -> list[Row]:
-    rows: list[Row] = []
-    seen: set[tuple[str, str]] = set()
-    indices: dict[tuple[str, int], str] = {}
-    for position, row in _rows(data, "events", bad):
-        path = f"$.events[{position}]"
-        if layout is not None and row["event_index"] >= layout.events:
-            problems.append(
-                f"{path}.event_index: {row['event_index']} is out of range, the layout has {layout.events} events"
-            )
-        for role in _named_roles(row["role"], names, f"{path}.role", partial, problems):
-            full = {**_defaults("events"), "loop": MAIN_LOOP, **row, "role": role}
-            key, slot = (role, full["event"]), (role, full["event_index"])
-            if key in seen:
-                problems.append(f"{path}.event: role {role!r} has {full['event']!r} twice")
-            elif slot in indices:
-                problems.append(f"{path}.event_index: {slot[1]} of role {role!r} is already {indices[slot]!r}")
-            seen.add(key)
-            indices.setdefault(slot, full["event"])
-            rows.append(full)
-    return rows
-
-
-def _spans(
-    data: Mapping[str, Any],
-    bad: set[tuple[str, int]],
-    names: Sequence[str],
-    known: Mapping[tuple[str, str], Row],
-    partial: bool,
-    problems: list[str],
-) -> list[Row]:
-    rows: list[Row] = []
-    seen: set[tuple[str, str]] = set()
-    for position, row in _rows(data, "spans", bad):
-        path = f"$.spans[{position}]"
-        if row["begin_event"] == row["end_event"]:
-            problems.append(f"{path}: begins and ends with the same event {row['begin_event']!r}")
-        for role in _named_roles(row["role"], names, f"{path}.role", partial, problems):
-            for end in ("begin_event", "end_event"):
-                if (role, row[end]) not in known and not partial:
-                    problems.append(f"{path}.{end}: {_unknown_event(role, row[end], known)}")
-            begin = known.get((role, row["begin_event"]))
-            full = {**_defaults("spans"), "loop": begin["loop"] if begin else MAIN_LOOP, **row, "role": role}
-            if (role, full["span"]) in seen:
-                problems.append(f"{path}.span: role {role!r} has {full['span']!r} twice")
-            seen.add((role, full["span"]))
-            rows.append(full)
-    return rows
-
-
-def _dependencies(
-    data: Mapping[str, Any],
-    bad: set[tuple[str, int]],
-    names: Sequence[str],
-    known: Mapping[tuple[str, str], Row],
-    partial: bool,
-    problems: list[str],
-) -> list[Row]:
-    rows: list[Row] = []
-    seen: set[tuple[Any, ...]] = set()
-    for position, row in _rows(data, "dependencies", bad):
-        path = f"$.dependencies[{position}]"
-        step = 1 if "iteration_lag" in row else 0
-        given = {
-            **_defaults("dependencies"),
-            "iteration_lag": 0,
-            "producer_step": step,
-            "consumer_step": step,
-            "completion": "signal",
-            "scope": "cta",
-            **row,
-        }
-        if (given["producer_step"] == 0) != (given["consumer_step"] == 0):
-            problems.append(f"{path}: producer_step and consumer_step must both be 0 (unknown) or both be positive")
-        ends = [_named_roles(row[f"{side}_role"], names, f"{path}.{side}_role", partial, problems) for side in SIDES]
-        for side, roles in zip(SIDES, ends, strict=True):
-            for role in roles:
-                event = row[f"{side}_event"]
-                if (role, event) not in known and not partial:
-                    problems.append(f"{path}.{side}_event: {_unknown_event(role, event, known)}")
-        for producer, consumer in itertools.product(*ends):
-            full = {**given, "producer_role": producer, "consumer_role": consumer}
-            key = tuple(full[name] for name in tables()["dependencies"].key if name != "capture_id")
-            if key in seen:
-                problems.append(f"{path}: the same edge is there twice")
-            seen.add(key)
-            rows.append(full)
-    return rows
-
-
-SIDES = tuple(name.removesuffix("_role") for name in ROLE_FIELDS["dependencies"])
-
-
-def _iteration_event(role: str, events: Sequence[Row], spans: Sequence[Row]) -> str:
-    for span in spans:
-        if span["role"] == role and span["state"] == "stall" and span["loop"] != ONCE:
-            return str(span["begin_event"])
-    looped = [e for e in events if e["role"] == role and e["loop"] != ONCE]
-    return str(min(looped, key=lambda e: e["event_index"])["event"]) if looped else ""
+def _window(said: Any, layout: Layout | None, problems: list[str]) -> IterationWindow:
+    """The window, where the JSON Schema has nothing against it."""
+    if not isinstance(said, dict) or not all(isinstance(number, int) for number in said.values()):
+        return WHOLE
+    if not set(said) <= {"from", "stride"} or said.get("from", 0) < 0 or said.get("stride", 1) < 1:
+        return WHOLE
+    try:
+        return parse_window(said, "$", 1 if layout is None else layout.iterations)
+    except BadRequest as error:
+        problems.append(str(error))
+        return WHOLE

@@ -49,6 +49,15 @@ def rolespec_schema() -> dict[str, Any]:
             "description": f"version of the role spec; readers of {VERSION} ignore what a newer minor version adds",
         },
         "layout": _layout(),
+        "window": {
+            "type": "object",
+            "description": "iterations that the slots hold, when not all: slot k is iteration from + stride * k",
+            "properties": {
+                "from": {"type": "integer", "minimum": 0, "maximum": INT32_MAX},
+                "stride": {"type": "integer", "minimum": 1, "maximum": INT32_MAX},
+            },
+            "additionalProperties": False,
+        },
         "capture": _facts("captures", "facts about the run: columns of the table captures"),
         "launch": _facts("launches", "facts about every launch: columns of the table launches"),
         "clock": _facts("clocks", "the clock that the stamps read: columns of the table clocks"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from wsformat.completeness import judge, linked_roles, loop_events
 from wsformat.errors import MalformedInput
+from wsformat.iteration_window import WHOLE, IterationWindow
 from wsformat.rolespec import Layout, RoleSpec
 from wsformat.slot_file import SlotFile
 from wsformat.stamp_times import Anchor, Array, Times, crossings, decode_times, is_written
@@ -41,6 +42,10 @@ class StampLaunch:
         source: name of the source file.
         narrow: the counter has 32 bits although its slots have 64.
         facts: more columns of launches.
+        anchors: more readings of both clocks, ``stamp_times.ANCHOR``, any shape; zero where none was made.
+        tiles: of a persistent kernel, how many iterations of each loop make one tile.
+        window: which iterations the slots hold.
+        first_cta, cta_step: linear index in the grid of the first recorded CTA, and from one to the next.
     """
 
     slots: Array | SlotFile | None
@@ -51,6 +56,16 @@ class StampLaunch:
     events: int = -1
     narrow: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
+    tiles: Mapping[str, int] = field(default_factory=dict)
+    anchors: Array | None = None
+    window: IterationWindow = WHOLE
+    first_cta: int = 0
+    cta_step: int = 1
+
+    @property
+    def cta_index(self) -> Array:
+        """Linear index in the grid of each recorded CTA."""
+        return self.first_cta + self.cta_step * np.arange(self.ctas, dtype=np.int32)
 
     @property
     def ctas(self) -> int:
@@ -162,7 +177,7 @@ def survey(launch: StampLaunch, spec: RoleSpec, layout: Layout, unwritten: int) 
         return (
             times.written.sum(axis=(2, 3), dtype=np.int64),
             np.zeros(times.rel.shape[:2], np.int64) if wide else crossings(times),
-            _codes(times, events, groups, launch.trip_count),
+            _codes(times, events, groups, launch),
             used,
             step,
             (times.base, times.unfolded),
@@ -197,10 +212,11 @@ def _reversed_pairs(times: Times, pairs: Sequence[tuple[int, int, int]]) -> Arra
     return np.array([np.count_nonzero(found) for found in wrong], np.int64)
 
 
-def _codes(times: Times, events: Sequence[Any], groups: Sequence[set[int]], trip_count: int) -> Array:
-    codes = judge(times.rel, times.written, events, groups, trip_count)
+def _codes(times: Times, events: Sequence[Any], groups: Sequence[set[int]], launch: StampLaunch) -> Array:
+    known = (events, groups, launch.trip_count, launch.window)
+    codes = judge(times.rel, times.written, *known)
     for position, rel in times.unfolded.items():
-        codes[position] = judge(rel[None], times.written[position][None], events, groups, trip_count)[0]
+        codes[position] = judge(rel[None], times.written[position][None], *known)[0]
     return codes
 
 

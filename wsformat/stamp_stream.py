@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from wsformat.errors import MalformedInput
-from wsformat.rolespec import Layout, RoleSpec
+from wsformat.iteration_window import IterationWindow
+from wsformat.rolespec import ONCE, Layout, RoleSpec
 from wsformat.stamp_clocks import Domains
 from wsformat.stamp_launch import StampLaunch, Survey, anchor_of, words
 from wsformat.stamp_times import Array, decode_times, is_written
@@ -67,10 +68,16 @@ def stream(
     index = {role["role"]: role["role_index"] for role in spec.roles}
     for e in spec.events:
         code[index[e["role"]], e["event_index"]] = labels.index(e["event"])
+    loops = sorted({e["loop"] for e in spec.events})
+    loop = np.zeros((layout.roles, layout.events), dtype=np.int32)
+    for e in spec.events:
+        loop[index[e["role"]], e["event_index"]] = loops.index(e["loop"])
     template = Template(
         take=take,
         event=code.ravel()[take // layout.iterations],
-        iteration=(take % layout.iterations).astype(np.int32),
+        slot=(take % layout.iterations).astype(np.int32),
+        loop=loop.ravel()[take // layout.iterations],
+        once=loop.ravel()[take // layout.iterations] == (loops.index(ONCE) if ONCE in loops else -1),
         roles=[r["role"] for r in order],
         warps=np.array([r["warp"] for r in order], dtype=np.int32),
         events=labels,
@@ -92,6 +99,9 @@ def stream(
                 first_cta=first,
                 sm=domains.sm[number],
                 clock=domains.clock[number],
+                cta=launch.cta_index,
+                window=launch.window,
+                tile_trips=np.array([launch.tiles.get(name, 0) for name in loops], np.int32),
             )
             yield _block(slots, base, unfolded, unwritten, kept, template, place)
             first += len(base)
@@ -103,7 +113,9 @@ class Template:
 
     take: Array
     event: Array
-    iteration: Array
+    slot: Array
+    loop: Array
+    once: Array
     roles: list[str]
     warps: Array
     events: list[str]
@@ -111,7 +123,10 @@ class Template:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block of CTAs belongs; ``sm`` and ``clock`` by CTA of the launch."""
+    """Where a block of CTAs belongs; ``cta`` (index in the grid), ``sm`` and ``clock`` by CTA of the launch.
+
+    ``tile_trips``: by loop, how many iterations make one tile of a persistent kernel, 0 where there are no tiles.
+    """
 
     capture_id: str
     source: str
@@ -119,8 +134,11 @@ class Place:
     first_cta: int
     first_lane: int
     lanes_per_cta: int
+    cta: Array
     sm: Array
     clock: Array
+    window: IterationWindow
+    tile_trips: Array
 
 
 def _block(
@@ -149,8 +167,16 @@ def _block(
     if len(t) != counts.sum():
         raise MalformedInput(f"{place.source}: changed while it was read", "Import it again.")
     event = np.tile(template.event, ctas)[keep]
-    iteration = np.tile(template.iteration, ctas)[keep]
-    _sort_lanes(t, event, iteration, counts)
+    # Outside of every loop the slot is the iteration: the window is one of loops.
+    iterations = template.slot
+    if not place.window.whole:
+        iterations = np.where(template.once, template.slot, place.window.iterations(template.slot)).astype(np.int32)
+    iteration = np.tile(iterations, ctas)[keep]
+    tile = np.zeros(len(t), np.int32)
+    if place.tile_trips.any():
+        trips = np.tile(place.tile_trips[template.loop], ctas)[keep]
+        np.floor_divide(iteration, trips, out=tile, where=trips > 0)
+    _sort_lanes(counts, t, event, iteration, tile)
     per_cta = kept.sum(axis=1)
     number = np.arange(ctas, dtype=np.int32)
     rank = np.tile(np.arange(kept.shape[1], dtype=np.int32), ctas)
@@ -163,14 +189,14 @@ def _block(
             "capture_id": _coded(nothing, [place.capture_id]),
             "lane": np.repeat(lane, counts),
             "launch": np.full(rows, place.launch, np.int32),
-            "cta": np.repeat(number + np.int32(place.first_cta), per_cta),
+            "cta": np.repeat(place.cta[here], per_cta),
             "sm": np.repeat(place.sm[here].astype(np.int32), per_cta),
             "warp": np.repeat(template.warps[rank], counts),
             "role": _coded(
                 np.repeat(rank.astype(np.int8 if kept.shape[1] < 128 else np.int32), counts), template.roles
             ),
             "event": _coded(event, template.events),
-            "tile": np.zeros(rows, np.int32),
+            "tile": tile,
             "iteration": iteration,
             "clock": np.repeat(place.clock[here].astype(np.int32), per_cta),
             "t": t,
@@ -179,7 +205,7 @@ def _block(
     )
 
 
-def _sort_lanes(t: Array, event: Array, iteration: Array, counts: Array) -> None:
+def _sort_lanes(counts: Array, t: Array, *others: Array) -> None:
     """Sort by time within each lane, in place; lanes that already are stay untouched."""
     starts = np.concatenate([[0], np.cumsum(counts)])
     drops = np.flatnonzero(t[1:] < t[:-1]) + 1
@@ -189,7 +215,7 @@ def _sort_lanes(t: Array, event: Array, iteration: Array, counts: Array) -> None
     lanes = np.unique(np.searchsorted(starts, drops, side="right") - 1)
     rows = np.flatnonzero(np.repeat(np.isin(np.arange(len(counts)), lanes), counts))
     order = rows[np.lexsort((t[rows], np.repeat(np.arange(len(lanes)), counts[lanes])))]
-    for values in (t, event, iteration):
+    for values in (t, *others):
         values[rows] = values[order]
 
 

@@ -17,7 +17,12 @@ from wsformat.errors import MalformedInput
 Array = np.ndarray[Any, Any]
 
 META = np.dtype([("g0", "<u8"), ("c0", "<u8"), ("g1", "<u8"), ("c1", "<u8"), ("sm", "<u4"), ("pad", "<u4")])
-"""One record a CTA: globaltimer and clock64 at its start, the same at its end, smid. 40 bytes."""
+"""One record a CTA: globaltimer and clock64 at its start, the same at its end, smid. ``pad``: cycles between the two
+clock reads around the timer, at the start in the low 16 bits, at the end in the high ones; 0: not taken. 40 bytes."""
+
+ANCHOR = np.dtype([("g", "<u8"), ("c", "<u8"), ("cta", "<u4"), ("distance", "<u4")])
+"""One more reading in a CTA: globaltimer, the clock64 before it, linear index of the CTA, cycles from that clock to one
+after the timer. All 0: not written. 24 bytes."""
 
 HALF = np.uint32(1 << 31)
 TURN = 1 << 32

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,8 +49,9 @@ def decode(
         [None if s is None else (s.step, s.wraps.sum(axis=1)) for s in surveys],
         _slot_bits(launches),
     )
-    lanes, first_lane, order = lanes_table(launches, surveys, spec, layout, domains, cid)
     rows = [_launch_row(n, k, s, spec, layout, cid) for n, (k, s) in enumerate(zip(launches, surveys, strict=True))]
+    chosen = [_some_ctas(launch, row) for launch, row in zip(launches, rows, strict=True)]
+    lanes, first_lane, order = lanes_table(launches, surveys, spec, layout, domains, chosen, cid)
     names = lanes.column("completeness").unique().to_pylist()
     lost = lanes.column("records_lost").to_numpy()
     facts = {
@@ -92,13 +94,14 @@ def _launch_row(
 ) -> dict[str, Any]:
     trip_count = launch.trip_count
     if trip_count < 0 and found is not None:
-        trip_count = _proven_trip_count(found, spec)
+        trip_count = _proven_trip_count(found, launch, spec)
+    # Where CTAs were chosen, their number says nothing about the grid.
+    all_ctas = launch.first_cta == 0 and launch.cta_step == 1
+    grid = {"grid_x": launch.ctas, "grid_y": 1, "grid_z": 1} if all_ctas else {}
     return {
         "kernel": spec.capture.get("kernel", ""),
         "status": "ok",
-        "grid_x": launch.ctas,
-        "grid_y": 1,
-        "grid_z": 1,
+        **grid,
         **spec.launch,
         **launch.facts,
         "capture_id": cid,
@@ -107,15 +110,35 @@ def _launch_row(
         "tool": "stamps",
         "source": launch.source,
         "trip_count": trip_count,
-        "slots": layout.iterations if launch.kind == "stamped" else -1,
+        "slots": launch.window.end(layout.iterations) if launch.kind == "stamped" else -1,
     }
 
 
-def _proven_trip_count(found: Survey, spec: RoleSpec) -> int:
+def _some_ctas(launch: StampLaunch, row: Mapping[str, Any]) -> bool:
+    """Whether CTAs of the grid were left out."""
+    sizes = [int(row.get(f"grid_{axis}", -1)) for axis in "xyz"]
+    whole = math.prod(sizes) if min(sizes) > 0 else -1
+    return launch.ctas < whole or launch.first_cta > 0 or launch.cta_step > 1
+
+
+def window_attributes(launches: Sequence[StampLaunch], cid: str) -> list[dict[str, Any]]:
+    """Rows of attributes that say which iterations the slots of a launch hold, where these are not all."""
+    return [
+        {"capture_id": cid, "table_name": "launches", "row_key": str(number), "name": f"window.{name}"}
+        | {"type": "int", "value": str(value)}
+        for number, launch in enumerate(launches)
+        if launch.slots is not None and not launch.window.whole
+        for name, value in launch.window.to_json().items()
+    ]
+
+
+def _proven_trip_count(found: Survey, launch: StampLaunch, spec: RoleSpec) -> int:
     """Iterations of the main loop when every lane is complete and all loops ran equally often, else -1."""
+    if launch.window.stride > 1:
+        return -1
     index = {role["role"]: role["role_index"] for role in spec.roles}
     counts = {
-        int(found.used[index[e["role"]], e["event_index"]]) + 1
+        launch.window.first + int(found.used[index[e["role"]], e["event_index"]]) + 1
         for e in spec.events
         if e["loop"] != ONCE and found.used[index[e["role"]], e["event_index"]] >= 0
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from wsformat.converters.raw_stamps import buffers
 from wsformat.converters.raw_stamps import options as given
 from wsformat.converters.raw_stamps import spec as specs
 from wsformat.errors import BadRequest, MalformedInput
+from wsformat.iteration_window import WHOLE
 from wsformat.provenance import bytes_sha256, capture_id, loss_attributes, source_entry
 from wsformat.rolespec import Layout, RoleSpec
 from wsformat.stamp_launch import StampLaunch
@@ -51,13 +53,14 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
     Raises:
         MalformedInput, BadRequest
     """
-    asked = given.parse(options, len(paths))
+    asked = given.parse(options, paths)
     loaded = [buffers.load(path, _head(path)) for path in paths]
     raw_spec, spec_name = _raw_spec(asked, loaded, paths)
     layout = _layout(asked, raw_spec, loaded, paths)
+    asked = specs.selection(asked, loaded, paths, raw_spec, layout)
     launches, widened = specs.narrow(_launches(asked, loaded, paths, layout), asked.unwritten)
     spec, notes = specs.resolve(raw_spec, spec_name, layout, launches, asked)
-    notes += widened
+    notes += widened + _note_meta(asked, paths)
     launches, used_layout = specs.trim(launches, spec, layout)
     hashes = [bytes_sha256(path) for path in [*paths, *asked.meta, *[p for p, _ in asked.lifetimes]]]
     cid = capture_id(hashes, raw_spec, asked.identity(layout))
@@ -78,10 +81,14 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
         for path, sha, part in zip(paths, hashes, loaded, strict=False)
     ]
     entries += [
-        source_entry(
-            path, sha, capture_ids=[cid], converter=NAME, dialect=f"{NAME}.meta", detected_by="named by the user"
+        source_entry(path, sha, capture_ids=[cid], converter=NAME, dialect=f"{NAME}.meta", detected_by=how)
+        for path, how, sha in zip(
+            [*asked.meta, *[p for p, _ in asked.lifetimes]],
+            ["named by the user" if asked.meta_named else "lies beside its input"] * len(asked.meta)
+            + ["named by the user"] * len(asked.lifetimes),
+            hashes[len(paths) :],
+            strict=True,
         )
-        for path, sha in zip([*asked.meta, *[p for p, _ in asked.lifetimes]], hashes[len(paths) :], strict=True)
     ]
     if asked.spec_path is not None:
         entries.append(
@@ -96,10 +103,24 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
         )
     notes += specs.note_reversed(spec, surveys)
     tables["findings"] = [{"capture_id": cid, "kind": "message", "subject": s, "text": text} for s, text in notes]
-    tables["attributes"] = loss_attributes(cid, _accounting(surveys, tables, notes))
+    losses = loss_attributes(cid, _accounting(surveys, tables, notes))
+    tables["attributes"] = [*losses, *stamps.window_attributes(launches, cid)]
     if asked.clean:
         entries += _add_clean(tables, asked, spec, launches[0].ctas, experiment, layout)
     return Bundle.from_tables(tables, sources=entries)
+
+
+def _note_meta(asked: given.Given, paths: Sequence[Path]) -> list[specs.Note]:
+    """What nobody asked for: records that were found, or that were left out."""
+    if asked.meta and not asked.meta_named:
+        names = ", ".join(path.name for path in asked.meta)
+        return [("meta", f"Start and end records of the CTAs were found beside the input and taken: {names}.")]
+    beside = [given.beside(path).name for path in paths if given.beside(path).is_file()]
+    if beside and not asked.meta:
+        return [
+            ("meta", f"Start and end records lie beside some inputs only, so none were taken: {', '.join(beside)}.")
+        ]
+    return []
 
 
 def _head(path: Path) -> bytes:
@@ -160,7 +181,8 @@ def _launches(
     ctas = result[0].ctas
     for path, trips in asked.lifetimes:
         result += _lifetimes(path, trips, ctas, "stamped", facts)
-    return result
+    first, step = asked.ctas or (0, 1)
+    return [replace(k, window=asked.window or WHOLE, first_cta=first, cta_step=step) for k in result]
 
 
 def _lifetimes(path: Path, trips: int, ctas: int, kind: str, facts: Mapping[str, Any]) -> list[StampLaunch]:
@@ -199,9 +221,13 @@ def _add_clean(
     """Add the clean launches as a capture of their own, of the same experiment."""
     launches, entries = [], []
     hashes = [bytes_sha256(path) for path, _ in asked.clean]
-    cid = capture_id(hashes, None, {"clean": [trips for _, trips in asked.clean], "ctas": ctas, **asked.facts})
+    first, step = asked.ctas or (0, 1)
+    chosen = {"cta_index": [first, step]} if asked.ctas else {}
+    about = {"clean": [trips for _, trips in asked.clean], "ctas": ctas, **chosen, **asked.facts}
+    cid = capture_id(hashes, None, about)
     for (path, trips), sha in zip(asked.clean, hashes, strict=True):
-        launches += _lifetimes(path, trips, ctas, "clean", {})
+        found = _lifetimes(path, trips, ctas, "clean", {})
+        launches += [replace(k, first_cta=first, cta_step=step) for k in found]
         entries.append(
             source_entry(
                 path, sha, capture_ids=[cid], converter=NAME, dialect=f"{NAME}.meta", detected_by="named by the user"

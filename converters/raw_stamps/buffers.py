@@ -37,7 +37,7 @@ class Buffers:
 
     Attributes:
         data: slots, in whatever shape the file has.
-        layout: from the file's metadata, None when it does not say.
+        layout, window, ctas: from the file's metadata, None when it does not say.
         spec: role spec as JSON values from the file's metadata, None when there is none.
         dialect: name of the container.
         detected_by: how it was recognised.
@@ -48,6 +48,8 @@ class Buffers:
     spec: Any
     dialect: str
     detected_by: str
+    window: Any = None
+    ctas: Any = None
 
 
 def container(head: bytes, path: Path) -> tuple[str, str]:
@@ -115,8 +117,8 @@ def _load_numpy(path: Path, kind: str, how: str) -> Buffers:
                     f"{path}: no array {BUFFER_NAMES[0]!r}; it holds {', '.join(archive.files) or 'nothing'}"
                 )
             meta = _text(archive["meta"], f"{path}: meta") if "meta" in archive.files else None
-            layout, spec = _metadata(meta, f"{path}: meta")
-            return Buffers(archive[name], layout, spec, "npz", how)
+            said = _metadata(meta, f"{path}: meta")
+            return Buffers(archive[name], *said[:2], "npz", how, *said[2:])
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
         raise MalformedInput(f"{path}: broken .{kind}: {str(error).splitlines()[0]}") from error
 
@@ -157,15 +159,16 @@ def _text(array: Array, where: str) -> str:
         raise MalformedInput(f"{where}: not UTF-8 at byte {error.start}") from error
 
 
-def _metadata(text: str | None, where: str) -> tuple[Layout | None, Any]:
-    """Layout and role spec of a metadata text: the spec itself, or an object with ``layout`` and ``spec``."""
+def _metadata(text: str | None, where: str) -> tuple[Layout | None, Any, Any, Any]:
+    """Layout, role spec, window and CTAs of a metadata text: the spec itself, or an object with these."""
     if text is None or not text.strip():
-        return None, None
+        return None, None, None, None
     data = parse_json(text, where)
     if isinstance(data, dict) and ("roles" not in data or all(name in data for name in LENGTHS)):
         spec = data.get("spec", data.get("rolespec"))
-        return _stated_layout(data, where), parse_json(spec, where) if isinstance(spec, str) else spec
-    return None, data
+        spec = parse_json(spec, where) if isinstance(spec, str) else spec
+        return _stated_layout(data, where), spec, data.get("window"), data.get("ctas")
+    return None, data, None, None
 
 
 def _stated_layout(metadata: Mapping[str, Any], where: str) -> Layout | None:
@@ -235,7 +238,8 @@ def _load_safetensors(path: Path, head: bytes, how: str) -> Buffers:
     spec = metadata.get("spec", metadata.get("rolespec"))
     layout = _stated_layout(metadata, where)
     data = SlotFile(path, word, 8 + length + begin, tuple(shape))
-    return Buffers(data, layout, parse_json(spec, f"{where}: spec") if spec else None, "safetensors", how)
+    role_spec = parse_json(spec, f"{where}: spec") if spec else None
+    return Buffers(data, layout, role_spec, "safetensors", how, metadata.get("window"), metadata.get("ctas"))
 
 
 def split(data: Array | SlotFile, layout: Layout, path: Path) -> list[Array | SlotFile]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from wsformat.converters.raw_stamps.buffers import parse_layout
 from wsformat.errors import BadRequest, MalformedInput
+from wsformat.iteration_window import INT32_MAX, IterationWindow, parse_window
 from wsformat.manifest import read_json
 from wsformat.rolespec import Layout
 from wsformat.rolespec_schema import IMPORTER_OWNS
@@ -20,7 +21,10 @@ FACTS = {c.name: c for c in tables()["captures"].columns if c.name not in IMPORT
 OPTIONS: dict[str, str] = {
     "spec": "role spec: a file, or JSON values",
     "layout": "roles,events,iterations of the buffer of one CTA, such as 3,16,64",
-    "meta": "start and end records of the CTAs (40 bytes each): one file an input",
+    "meta": "start and end records of the CTAs (40 bytes each): one file an input; without it INPUT.meta is taken "
+    "where it lies beside the input",
+    "window": "FROM,STRIDE: iterations that the slots hold, when not all from 0, such as 8,4 for 8, 12, 16 and so on",
+    "ctas": "FIRST,STEP: which CTAs of the grid the buffers are of, when not all from 0",
     "trip_count": "iterations of the main loop in one CTA, when known: decides whether the slots were too few",
     "unwritten": "value of a slot that nobody wrote, by default 0",
     "allow_unwritten": "accept a spec whose spans or edges name events that the kernel never stamped",
@@ -38,7 +42,9 @@ class Given:
 
     Attributes:
         spec: role spec as JSON values, None when the input must carry it; ``spec_path`` the file it came from.
-        layout, meta, trip_count, unwritten, allow_unwritten: as in OPTIONS; ``pass_number`` is its pass.
+        layout, meta, window, trip_count, unwritten, allow_unwritten: as in OPTIONS; ``pass_number`` is its pass.
+        ctas: first CTA and step.
+        meta_named: whether somebody named the meta files, else they were found beside the inputs.
         lags: lag of each barrier that was stated.
         lifetimes, clean: files with their trip counts.
         facts: columns of captures.
@@ -48,6 +54,9 @@ class Given:
     spec_path: Path | None = None
     layout: Layout | None = None
     meta: tuple[Path, ...] = ()
+    meta_named: bool = True
+    window: IterationWindow | None = None
+    ctas: tuple[int, int] | None = None
     trip_count: int = -1
     unwritten: int = 0
     allow_unwritten: bool = False
@@ -66,14 +75,16 @@ class Given:
             "allow_unwritten": self.allow_unwritten,
             "meta": len(self.meta),
             **({"pass": self.pass_number} if self.pass_number >= 0 else {}),
+            **({} if self.window is None else {"window": self.window.to_json()}),
+            **({} if self.ctas is None else {"ctas": list(self.ctas)}),
             **({"lag": dict(sorted(self.lags.items()))} if self.lags else {}),
             "lifetimes": [trips for _, trips in self.lifetimes],
             **self.facts,
         }
 
 
-def parse(options: Mapping[str, Any], inputs: int) -> Given:
-    """Check and convert options.
+def parse(options: Mapping[str, Any], paths: Sequence[Path]) -> Given:
+    """Check and convert options; ``paths`` are the inputs.
 
     Raises:
         BadRequest: an option makes no sense.
@@ -81,10 +92,11 @@ def parse(options: Mapping[str, Any], inputs: int) -> Given:
     """
     spec, spec_path = _spec(options.get("spec"))
     meta = tuple(Path(p) for p in _many(options.get("meta")))
-    if meta and len(meta) != inputs:
+    if meta and len(meta) != len(paths):
         raise BadRequest(
-            f"{len(meta)} meta files for {inputs} inputs", "Give one meta file an input, in the same order."
+            f"{len(meta)} meta files for {len(paths)} inputs", "Give one meta file an input, in the same order."
         )
+    found = not meta and bool(paths) and all(beside(path).is_file() for path in paths)
     layout = options.get("layout")
     trip_count = _integer("trip_count", options.get("trip_count", -1))
     if trip_count < -1 or trip_count == 0:
@@ -100,7 +112,10 @@ def parse(options: Mapping[str, Any], inputs: int) -> Given:
         else layout
         if isinstance(layout, Layout)
         else parse_layout(layout, "option layout"),
-        meta=meta,
+        meta=tuple(beside(path) for path in paths) if found else meta,
+        meta_named=not found,
+        window=None if options.get("window") is None else parse_window(options["window"], "option window"),
+        ctas=None if options.get("ctas") is None else parse_ctas(options["ctas"], "option ctas"),
         trip_count=trip_count,
         unwritten=unwritten - 2**64 if unwritten >= 2**63 else unwritten,
         allow_unwritten=_yes(options.get("allow_unwritten", False)),
@@ -110,6 +125,30 @@ def parse(options: Mapping[str, Any], inputs: int) -> Given:
         clean=tuple(_with_trips("clean", item) for item in _many(options.get("clean"))),
         facts={name: _fact(name, options[name]) for name in FACTS if options.get(name) is not None},
     )
+
+
+def beside(path: Path) -> Path:
+    """Where the C++ host header puts the start and end records of a buffer file."""
+    return path.with_name(f"{path.name}.meta")
+
+
+def parse_ctas(value: Any, where: str) -> tuple[int, int]:
+    """First recorded CTA and the step to the next, from ``first,step`` as text or list.
+
+    Raises:
+        BadRequest
+    """
+    parts = value.split(",") if isinstance(value, str) else value
+    try:
+        first, step = (int(part) for part in parts)
+        if first < 0 or step < 1 or max(first, step) > INT32_MAX:
+            raise ValueError
+    except (TypeError, ValueError) as error:
+        raise BadRequest(
+            f"{where}: CTAs {value!r} are not two numbers, the second above 0",
+            "Give FIRST,STEP, such as 3,16: the buffers are of CTAs 3, 19, 35 and so on.",
+        ) from error
+    return first, step
 
 
 def _spec(value: Any) -> tuple[Any, Path | None]:

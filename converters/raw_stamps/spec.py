@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from wsformat import lags, rolespec, skillspec
-from wsformat.converters.raw_stamps.options import Given
+from wsformat.converters.raw_stamps.buffers import Buffers
+from wsformat.converters.raw_stamps.options import Given, parse_ctas
 from wsformat.errors import BadRequest, MalformedInput
+from wsformat.iteration_window import parse_window
 from wsformat.rolespec import Layout, RoleSpec, Row
 from wsformat.stamp_launch import StampLaunch, Survey, blocks, last_written, sample_times, words
 from wsformat.stamp_times import Array, is_written
@@ -59,11 +62,49 @@ def resolve(
     _refuse_unwritten(spec, used, name, asked.allow_unwritten, notes)
     spec = _state_lags(spec, asked.lags, name, notes)
     if any(edge["producer_step"] == 0 for edge in spec.dependencies):
-        sample = sample_times(launches[:LAG_LAUNCHES], spec, asked.unwritten)
-        spec, found, _ = lags.infer_lags(spec, sample)
-        notes += [("iteration_lag", text) for text in found]
-    _note_trip_count(spec, used, asked.trip_count, notes)
+        # With a stride, neighbouring slots are not neighbouring iterations, so their order proves no lag.
+        dense = [k for k in launches if k.window.stride == 1]
+        if dense:
+            sample = sample_times(dense[:LAG_LAUNCHES], spec, asked.unwritten)
+            spec, found, _ = lags.infer_lags(spec, sample)
+            notes += [("iteration_lag", text) for text in found]
+        else:
+            notes.append(("iteration_lag", "Some lags are unknown; with a stride the stamps cannot prove them."))
+    _note_windows(launches, layout, notes)
+    _note_trip_count(spec, used, launches, asked.trip_count, notes)
     return spec, notes
+
+
+def selection(asked: Given, loaded: Sequence[Buffers], paths: Sequence[Path], raw_spec: Any, layout: Layout) -> Given:
+    """The options with the window and CTAs that hold: as asked, else as the first file says, else as the role spec.
+
+    Raises:
+        BadRequest: no window, or no CTAs.
+    """
+    window, ctas = asked.window, asked.ctas
+    for part, path in zip(loaded, paths, strict=True):
+        if window is None and part.window is not None:
+            window = parse_window(part.window, f"{path}: metadata", layout.iterations)
+        if ctas is None and part.ctas is not None:
+            ctas = parse_ctas(part.ctas, f"{path}: metadata")
+    said = raw_spec.get("window") if rolespec.is_rolespec(raw_spec) else None
+    if window is None and said is not None:
+        window = parse_window(said, "role spec", layout.iterations)
+    if window is not None:
+        parse_window(list(window.to_json().values()), "window", layout.iterations)
+    return replace(asked, window=None if window is None or window.whole else window, ctas=ctas)
+
+
+def _note_windows(launches: Sequence[StampLaunch], layout: Layout, notes: list[Note]) -> None:
+    for window in dict.fromkeys(k.window for k in launches if k.slots is not None and not k.window.whole):
+        last = window.end(layout.iterations - 1)
+        notes.append(
+            (
+                "window",
+                f"Slots hold the iterations {window.first} to {last} in steps of {window.stride}, chosen on purpose: "
+                "time without a stamp between them is not instrumented, and shares of states count it as such.",
+            )
+        )
 
 
 def narrow(launches: Sequence[StampLaunch], unwritten: int) -> tuple[list[StampLaunch], list[Note]]:
@@ -136,11 +177,15 @@ def _state_lags(spec: RoleSpec, stated: Mapping[str, int], name: str, notes: lis
     return spec.with_rows(dependencies=edges) if stated else spec
 
 
-def _note_trip_count(spec: RoleSpec, used: Array, trip_count: int, notes: list[Note]) -> None:
+def _note_trip_count(
+    spec: RoleSpec, used: Array, launches: Sequence[StampLaunch], trip_count: int, notes: list[Note]
+) -> None:
     """A loop that went beyond the stated trip count counts something else, or the statement is wrong."""
     index = {r["role"]: r["role_index"] for r in spec.roles}
+    window = launches[0].window
     for event in spec.events:
-        ran = int(used[index[event["role"]], event["event_index"]]) + 1
+        last = int(used[index[event["role"]], event["event_index"]])
+        ran = window.end(last) + 1 if last >= 0 else 0
         if 0 < trip_count < ran and event["loop"] != rolespec.ONCE:
             notes.append(
                 (

@@ -82,7 +82,7 @@ COMMENT ON COLUMN launches.source IS 'Name of the source in the manifest.';
 COMMENT ON COLUMN launches.native_id IS 'The tool''s own id for the launch.';
 COMMENT ON COLUMN launches.pass IS 'Number of the stamped pass, when one kernel was stamped in several passes; -1 none.';
 COMMENT ON COLUMN launches.trip_count IS 'Iterations of the main loop in one CTA; -1 unknown. Unit: iteration.';
-COMMENT ON COLUMN launches.slots IS 'Iterations that the stamp buffer holds for each event; -1 unlimited, unknown or no stamps. Unit: iteration.';
+COMMENT ON COLUMN launches.slots IS 'Iterations, from 0, that the stamp buffer reaches: what it holds of each event, or the end of its window (chapter 14); -1 unlimited, unknown or no stamps. Unit: iteration.';
 COMMENT ON COLUMN launches.process_id IS 'Process; -1 unknown.';
 COMMENT ON COLUMN launches.context IS 'Context as printed.';
 COMMENT ON COLUMN launches.stream IS 'Stream as printed.';
