@@ -91,7 +91,7 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
         wgmma_commit();
         WSF_STORE(Role, 0x140, n - 1);
         WSF_STORE(Role, 0x003, n);
-        wgmma_wait();
+        wgmma_wait<0>();
         WSF_HOLD(Role, 2, n);
         if (thread == 0) barrier_arrive(at.k_empty + stage * 8);
         WSF_HOLD(Role, 7, n);
@@ -127,7 +127,7 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
             wgmma_registers(o, p[i], v0 + stage * (TILE_BYTES >> 4) + i * (16 * HALF * 2 >> 4));
         wgmma_commit();
         WSF_STORE(Role, 0x0ac, n);
-        wgmma_wait();
+        wgmma_wait<0>();
         WSF_HOLD(Role, 6, n);
         if (thread == 0) barrier_arrive(at.v_empty + stage * 8);
         WSF_HOLD(Role, 8, n);

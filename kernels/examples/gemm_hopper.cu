@@ -14,6 +14,9 @@
 #ifndef SPIN  // cycles that the producer wastes before each copy: a teaching case
 #define SPIN 0
 #endif
+#ifndef IN_FLIGHT  // 1: the consumers leave one group of wgmma running while they wait for the next stage
+#define IN_FLIGHT 0
+#endif
 #ifndef FP8
 #define FP8 0
 #endif
@@ -49,17 +52,23 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
         for (unsigned i = 0; i < ROW_BYTES / 32; ++i) wgmma_64x128(d, a + 2 * i, b + 2 * i);
         wgmma_commit();
         // The tensor cores are at work now: what this and the end of the last iteration read is stored meanwhile.
-        WSF_STORE(Role, 0x18, k - 1);
+        WSF_STORE(Role, 0x18, k - 1 - IN_FLIGHT);
         WSF_STORE(Role, 0x07, k);
-        wgmma_wait();
-        WSF_HOLD(Role, 3, k);
-        if (thread == 0) barrier_arrive(empty + stage * 8);
-        WSF_HOLD(Role, 4, k);
+        wgmma_wait<IN_FLIGHT>();
+        WSF_HOLD(Role, 3, k - IN_FLIGHT);
+        if (thread == 0 && k + 1 > IN_FLIGHT) barrier_arrive(empty + (stage + STAGES - IN_FLIGHT) % STAGES * 8);
+        WSF_HOLD(Role, 4, k - IN_FLIGHT);
         if (++stage == STAGES) {
             stage = 0;
             phase ^= 1;
         }
     }
+#if IN_FLIGHT
+    WSF_STORE(Role, 0x18, trips - 2);
+    wgmma_wait<0>();
+    WSF_HOLD(Role, 3, trips - 1);
+    WSF_HOLD(Role, 4, trips - 1);
+#endif
     WSF_STORE(Role, 0x18, trips - 1);
     WSF_STAMP(Role, 5, 0);
     const unsigned long long row = blockIdx.y * TILE + (Role - 1) * WARPGROUP_ROWS;

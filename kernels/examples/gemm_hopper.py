@@ -31,16 +31,18 @@ class Variant(problem.Variant):
     Attributes:
         spin: cycles that the producer wastes before each copy.
         fp8: inputs are e4m3 instead of bf16.
+        in_flight: the consumers leave one group of wgmma running while they wait for the next stage.
     """
 
     kernel: str = "gemm_hopper"
     spin: int = 0
     fp8: bool = False
+    in_flight: bool = False
 
     @property
     def macros(self) -> dict[str, int]:
         """To compile with."""
-        return {"STAGES": self.stages, "SPIN": self.spin, "FP8": int(self.fp8)}
+        return {"STAGES": self.stages, "SPIN": self.spin, "FP8": int(self.fp8), "IN_FLIGHT": int(self.in_flight)}
 
     def spec(self) -> dict[str, Any]:
         """Role spec of this build."""
@@ -67,6 +69,10 @@ VARIANTS = {
         size=(128, 128, 8192),
         summed_a_trip=128,
         tolerance=FP8_TOLERANCE,
+    ),
+    "gemm_hopper_in_flight": Variant(
+        about="the same with one group of wgmma left in flight, so the tensor cores need not wait for the loop",
+        in_flight=True,
     ),
     "gemm_hopper_slow_producer": Variant(
         about="teaching case: the producer wastes 1,500 cycles an iteration", spin=1500

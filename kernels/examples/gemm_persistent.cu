@@ -6,8 +6,9 @@
 // copies of both producers are there, and empty when the consumers of both CTAs are done with it.
 //
 // M a multiple of 128 * CLUSTER, N of 128, K of 64. Grid: any multiple of CLUSTER, 384 threads, dynamic shared memory
-// STAGES * 32768 + 1024 bytes. Tensor maps: box 64 x 128, of B 64 x 128 / CLUSTER, 128-byte swizzle. `columns` tiles lie
-// side by side, `count` rows of CLUSTER tiles times `columns` are there, `trips` copies make one tile.
+// STAGES * 32768 + 1024 bytes. Tensor maps: box 64 x 128, of B 64 x 128 / CLUSTER, 128-byte swizzle. C has rows of n floats
+// and `rows` times CLUSTER tiles above each other; `count` pieces of work of CLUSTER tiles are there, numbered down the
+// columns, so that the CTAs of a wave share as much of A and B as they can; `trips` copies make one tile.
 #include "examples/hopper.cuh"
 #include "wsformat_stamp.cuh"
 
@@ -41,13 +42,15 @@ __device__ __forceinline__ void synchronise() {
 #endif
 }
 
-// One arrival on the same barrier of every CTA of the cluster; by the first threads of a warpgroup.
+// One arrival on the same barrier of every CTA of the cluster; by the first threads of a warpgroup. Without a release at
+// cluster scope, which would wait for all writes of the thread (some 700 cycles each time): what the barrier guards was
+// read by the tensor cores, and that is over.
 __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned thread) {
 #if CLUSTER > 1
     if (thread < CLUSTER)
         asm volatile(
             "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
-            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier), "r"(thread) : "memory");
+            "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier), "r"(thread) : "memory");
 #else
     if (thread == 0) barrier_arrive(barrier);
 #endif
@@ -70,10 +73,10 @@ __device__ __forceinline__ void copy_part(unsigned to, const TensorMap& map, uns
 
 template <int Role>
 __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned empty, unsigned trips, float* c,
-                                        unsigned columns, unsigned count WSF_INNER_PARAM) {
+                                        unsigned n, unsigned rows, unsigned count WSF_INNER_PARAM) {
     const unsigned thread = threadIdx.x % 128;
     const unsigned long long a0 = matrix(tiles + (Role - 1) * WARPGROUP_ROWS * ROW_BYTES);
-    const unsigned long long b0 = matrix(tiles + OPERAND_BYTES), n = columns * TILE;
+    const unsigned long long b0 = matrix(tiles + OPERAND_BYTES);
     const Share mine = share();
     unsigned stage = 0, phase = 0, k = 0, ordinal = 0;
 #pragma unroll 1
@@ -95,7 +98,7 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
             // The tensor cores are at work now: what this and the end of the last iteration read is stored meanwhile.
             WSF_STORE(Role, 0x18, k - 1);
             WSF_STORE(Role, 0x07, k);
-            wgmma_wait();
+            wgmma_wait<0>();
             WSF_HOLD(Role, 3, k);
             arrive_everywhere(empty + stage * 8, thread);
             WSF_HOLD(Role, 4, k);
@@ -105,8 +108,8 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
             }
         }
         WSF_STAMP(Role, 5, ordinal);
-        const unsigned long long row = (work / columns * CLUSTER + mine.rank) * TILE + (Role - 1) * WARPGROUP_ROWS;
-        store_64x128(d, c + row * n + work % columns * TILE, n);
+        const unsigned long long row = (work % rows * CLUSTER + mine.rank) * TILE + (Role - 1) * WARPGROUP_ROWS;
+        store_64x128(d, c + row * n + work / rows * TILE, n);
         WSF_STAMP(Role, 6, ordinal);
     }
     WSF_STORE(Role, 0x18, k - 1);
@@ -118,7 +121,7 @@ __cluster_dims__(CLUSTER, 1, 1)
 #endif
 __launch_bounds__(384, 1)
     gemm_persistent(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, float* c,
-                    unsigned columns, unsigned count, unsigned trips WSF_PARAM) {
+                    unsigned n, unsigned rows, unsigned count, unsigned trips WSF_PARAM) {
     extern __shared__ unsigned char dynamic[];
     __shared__ alignas(8) unsigned long long barriers[2 * STAGES];
     const unsigned tiles = (shared_address(dynamic) + 1023) / 1024 * 1024;
@@ -141,8 +144,8 @@ __launch_bounds__(384, 1)
 #pragma unroll 1
             for (unsigned work = mine.first; work < count; work += mine.step, ++ordinal) {
                 WSF_ANCHOR(ordinal);
-                const int row = static_cast<int>((work / columns * CLUSTER + mine.rank) * TILE);
-                const int column = static_cast<int>(work % columns * TILE);
+                const int row = static_cast<int>((work % rows * CLUSTER + mine.rank) * TILE);
+                const int column = static_cast<int>(work / rows * TILE);
 #pragma unroll 1
                 for (unsigned i = 0; i < trips; ++i, ++k) {
                     WSF_HOLD(0, 0, k);
@@ -165,9 +168,9 @@ __launch_bounds__(384, 1)
             WSF_ANCHOR(ordinal);
         }
     } else if (warpgroup == 1) {
-        consume<1>(tiles, full, empty, trips, c, columns, count WSF_INNER_ARG);
+        consume<1>(tiles, full, empty, trips, c, n, rows, count WSF_INNER_ARG);
     } else {
-        consume<2>(tiles, full, empty, trips, c, columns, count WSF_INNER_ARG);
+        consume<2>(tiles, full, empty, trips, c, n, rows, count WSF_INNER_ARG);
     }
     // Nobody leaves while a CTA of the cluster may still copy into its memory or arrive on its barriers.
     synchronise();

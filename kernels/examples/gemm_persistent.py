@@ -48,7 +48,7 @@ class Variant(problem.Variant):
 
 VARIANTS = {
     "gemm_persistent": Variant(
-        about="persistent GEMM: one CTA an SM, six or seven tiles each, the last wave not full", size=(2048, 7168, 512)
+        about="persistent GEMM: one CTA an SM, six or seven tiles each, the last wave not full", size=(2048, 7168, 1024)
     ),
     "gemm_cluster": Variant(
         about="persistent GEMM in clusters of two CTAs: B by TMA multicast, barriers across CTAs",
@@ -93,5 +93,6 @@ class Problem(gemm_hopper.Problem):
         return -(-self.shares // self.clusters)
 
     def arguments(self, trips: int) -> list[Any]:
-        """Tiles side by side, pieces of work, trips a tile."""
-        return [ctypes.c_uint32(x) for x in (self.n // TILE, self.shares, trips // self.tiles)]
+        """Row length of C, tiles above each other, pieces of work, trips a tile."""
+        rows = self.m // TILE // int(self.variant.cluster)
+        return [ctypes.c_uint32(x) for x in (self.n, rows, self.shares, trips // self.tiles)]
