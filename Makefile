@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint unit wheel test-clients bench generate clean
+.PHONY: demo test lint unit wheel test-clients bench docs generate clean
 
 demo: $(VENV)/demo.installed
 	$(BIN)/wsformat demo -o out
@@ -33,6 +33,10 @@ test-clients: $(VENV)/test.installed
 bench: $(VENV)/test.installed
 	$(BIN)/python bench/run.py
 
+# The site of the documentation, in site/; any broken link stops it.
+docs: $(VENV)/test.installed
+	$(BIN)/python docs/make_site.py
+
 generate: $(VENV)/test.installed
 	$(BIN)/python -m wsformat.generate
 
@@ -50,4 +54,4 @@ $(VENV)/test.installed: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/demo.installed
 
 clean:
-	rm -rf $(VENV) build dist out *.egg-info
+	rm -rf $(VENV) build dist out site *.egg-info
