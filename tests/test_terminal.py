@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import timeline_case
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from wsformat.bundle import Bundle
@@ -17,6 +20,7 @@ from wsformat.cli.main import app
 from wsformat.converters.registry import import_files
 from wsformat.errors import BadRequest
 from wsformat.samples import path as sample
+from wsformat.viewers import terminal
 from wsformat.viewers.terminal import coverage, panel, text
 
 
@@ -69,15 +73,68 @@ def test_shares_are_those_of_the_accounting(bundle: Bundle) -> None:
     assert made.overlaps[0]["both_ticks"] == 15730
 
 
-@pytest.mark.parametrize("width", [20, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_lines_fit_and_ascii_is_ascii(bundle: Bundle, width: int) -> None:
     result = CliRunner().invoke(app, ["show", str(bundle.path), "--width", str(width), "--ascii"])
     assert result.exit_code == 0, result.output
     assert result.output.isascii()
-    bars = [line for line in result.output.splitlines() if line.endswith("%") and line.count("%") == 4]
+    shown = result.output.splitlines()[2:]  # below what every command says first
+    assert max(map(len, shown)) <= width
+    bars = [line for line in shown if re.match(r"(producer|consumer\d) +[#/.]{24,}", line)]
     assert [line.split()[0] for line in bars] == ["producer", "consumer0", "consumer1"]
-    assert all(len(line) <= max(width, 72) for line in bars)
+    assert all(line.endswith("%") for line in bars) == (width >= 80)
+    said = " ".join(result.output.split())
+    for part in ("33%", "21%", "producer waits 60 times on empty", "10,227 of them blocked", "28%"):
+        assert part in said
     assert "idle" not in result.output
+
+
+def test_without_a_terminal_nothing_is_wrapped(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    result = CliRunner().invoke(app, ["show", str(bundle.path)])
+    assert any("10,227 of them blocked; longest 717" in line for line in result.output.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("names", "blocks"),
+    [({}, True), ({"LANG": "C"}, False), ({"LANG": "en_US.UTF-8", "LC_ALL": "POSIX"}, False),
+     ({"LANG": "C", "LC_ALL": "C.UTF-8"}, True), ({"TERM": "dumb"}, False)],
+)  # fmt: skip
+def test_the_locale_decides(
+    bundle: Bundle, names: dict[str, str], blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    shown = CliRunner().invoke(app, ["show", str(bundle.path)]).output
+    assert ("█" in shown) == blocks
+    assert ("#" in shown) != blocks
+
+
+def test_long_and_wide_names_keep_the_columns() -> None:
+    data = timeline_case.tables(role="読む🧵" + "x" * 10_000)
+    with Bundle.from_tables(data).duckdb() as connection:
+        made = panel(connection, timeline_case.CAPTURE, columns=40)
+    bars = [line for line in text(made) if line.endswith("%")]
+    assert len(bars) == 2
+    assert {cell_len(line) for line in bars} == {cell_len(bars[0])}
+    assert cell_len(bars[0]) <= 14 + 2 + 40 + 41
+
+
+def test_a_large_capture_gives_the_same(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked of one CTA's rows alone, or of everything: the same panel."""
+    monkeypatch.setattr(terminal, "LARGE", 10**9)
+    grid = Path(__file__).parent.parent / "conformance" / "samples" / "gemm_grid.wsformat"
+    for path in (bundle.path, grid):
+        for words in ([], ["--cta", "3"] if path == grid else ["--whole"]):
+            ask = ["show", str(path), "--json", "--width", "140", *words]
+            monkeypatch.setattr(terminal, "LARGE", 10**9)
+            small = CliRunner().invoke(app, ask)
+            monkeypatch.setattr(terminal, "LARGE", 0)
+            large = CliRunner().invoke(app, ask)
+            assert small.exit_code == 0, small.output
+            assert large.stdout == small.stdout
 
 
 def test_unicode_marks_differ_from_each_other(bundle: Bundle) -> None:

@@ -27,6 +27,7 @@ from wsformat.cli import (
     query,
     reconcile,
     record,
+    report,
     serve,
     show,
     spec,
@@ -88,6 +89,7 @@ app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
 app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("open", rich_help_panel=LOOK)(serve.open_)
+app.command("report", rich_help_panel=LOOK)(report.report)
 app.command("query", rich_help_panel=LOOK)(query.query)
 app.command("predict", rich_help_panel=EXPLAIN)(predict.predict)
 app.command("digest", rich_help_panel=EXPLAIN)(digest.digest)

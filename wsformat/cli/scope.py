@@ -146,8 +146,9 @@ def analysis(
     cta: int = EVERY,
     role: str = "",
     materialise: Iterable[str] = (),
+    only: Iterable[str] | None = None,
 ) -> Iterator[Analysis]:
-    """Open a bundle for questions about a part of it.
+    """Open a bundle for questions about a part of it; ``materialise`` and ``only`` as :func:`wsformat.derive.connect`.
 
     Raises:
         MalformedInput, UnsupportedVersion: no bundle that can be read.
@@ -155,7 +156,7 @@ def analysis(
     """
     bundle = open_bundle(path)
     labels, chosen = choose_captures(bundle, capture)
-    with bundle.duckdb(materialise=materialise) as connection, interruptible(connection):
+    with bundle.duckdb(materialise=materialise, only=only) as connection, interruptible(connection):
         found = Analysis(bundle, connection, chosen, launch, cta, role, labels)
         _check(found)
         yield found

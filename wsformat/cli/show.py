@@ -20,8 +20,8 @@ Width = Annotated[
 ]
 Ascii = Annotated[bool, typer.Option("--ascii", help="ASCII characters only")]
 
-NAMES = 14
-"""Characters kept for the names of lanes."""
+KEPT = ("point", "span", "recorded_window", "state_interval", "wait", "role_state")
+"""Views that several questions about a small capture need; of a large one only its waits are computed as a whole."""
 
 
 def show(
@@ -36,18 +36,27 @@ def show(
 ) -> None:
     """Roles over time in a terminal, with stall shares, the costliest waits and overlap."""
     from wsformat.cli.output import clean, print_json
-    from wsformat.viewers.terminal import SHARES_WIDTH, panel, text
+    from wsformat.viewers.terminal import ASKED, LARGE, NAMES, SHARES_WIDTH, one_cta, panel, place, text
 
+    told = sys.stdout.isatty() or width is not None or "COLUMNS" in os.environ
     room = width or shutil.get_terminal_size((160, 24)).columns
-    with scopes.analysis(bundle, capture=capture) as scope:
+    opened = scopes.open_bundle(bundle)
+    large = opened.rows("events") + opened.rows("spans") > LARGE
+    kept = ("wait",) if large else KEPT
+    with scopes.analysis(bundle, capture=capture, materialise=kept, only=(*ASKED, "perturbation")) as scope:
         chosen = scope.captures[0]
-        made = panel(scope.connection, chosen, launch=launch, cta=cta, columns=room - SHARES_WIDTH - NAMES, whole=whole)
+        at = place(scope.connection, chosen, launch, cta)
+        near = one_cta(scope.bundle, scope.connection, chosen, *at) if large else None
+        # Where the shares do not fit beside a bar they come below it.
+        beside = room - SHARES_WIDTH - NAMES
+        columns = beside - 2 if beside >= 26 or not told else room - NAMES - 2
+        made = panel(scope.connection, chosen, launch=at[0], cta=at[1], columns=columns, whole=whole, near=near)
         if json:
             print_json({"capture_id": chosen, **made.to_json()})
             return
         for line in scopes.headline(scope):
             print(line)
-        for line in text(made, ascii_only=ascii_ or not speaks_unicode()):
+        for line in text(made, ascii_only=ascii_ or not speaks_unicode(), room=room if told else 0):
             print(clean(line).rstrip())
         if len(scope.captures) > 1:
             print(f"\nOnly capture {scope.name(chosen)} of {len(scope.captures)} is shown; choose with --capture.")
@@ -56,6 +65,10 @@ def show(
 def speaks_unicode() -> bool:
     """Whether the output can show block characters."""
     if os.environ.get("TERM") == "dumb":
+        return False
+    # Python writes UTF-8 in the C locale; the terminal there is not known to show it.
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
+    if locale in ("C", "POSIX"):
         return False
     try:
         "█╱·".encode(sys.stdout.encoding or "ascii")
