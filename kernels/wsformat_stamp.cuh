@@ -11,6 +11,7 @@
 //             WSF_STAMP(0, 2, k);                       // role, event: constants. Iteration: any unsigned value
 //             ...
 //         }
+//         WSF_ONCE(0, 5);                               // a stamp outside of loops
 //         WSF_END();                                    // all threads of the CTA
 //     }
 //
@@ -182,6 +183,7 @@ template <class Config> class Recorder<Config, false> {
     __device__ __forceinline__ void begin() {}
     __device__ __forceinline__ void writer(bool) {}
     template <int Role, int Event> __device__ __forceinline__ void stamp(Word) {}
+    template <int Role, int Event> __device__ __forceinline__ void once() {}
     template <int Role, int Event> __device__ __forceinline__ void hold(Word) {}
     template <int Role, Long Events> __device__ __forceinline__ void store(Word) {}
     template <int Role> __device__ __forceinline__ void flush() {}
@@ -299,6 +301,9 @@ template <class Config> class Recorder<Config, true> {
             read();
         }
     }
+
+    // A stamp outside of loops: in the first slot, whatever window the loops are recorded in.
+    template <int Role, int Event> __device__ __forceinline__ void once() { stamp<Role, Event>(Config::from); }
 
     // Reads the clock, for store() to store; at once where the sink gains nothing by waiting.
     template <int Role, int Event> __device__ __forceinline__ void hold(Word iteration) {
@@ -473,6 +478,7 @@ template <class Config> class Recorder<Config, true> {
     wsf_.begin()
 #define WSF_WRITER(elected) wsf_.writer(elected)
 #define WSF_STAMP(role, event, iteration) wsf_.template stamp<(role), (event)>(iteration)
+#define WSF_ONCE(role, event) wsf_.template once<(role), (event)>()
 #define WSF_HOLD(role, event, iteration) wsf_.template hold<(role), (event)>(iteration)
 #define WSF_STORE(role, events, iteration) wsf_.template store<(role), (events)>(iteration)
 #define WSF_FLUSH(role) wsf_.template flush<(role)>()
@@ -486,6 +492,7 @@ template <class Config> class Recorder<Config, true> {
 #define WSF_BEGIN() static_assert(true, "")
 #define WSF_WRITER(elected) static_assert(true, "")
 #define WSF_STAMP(role, event, iteration) static_assert(true, "")
+#define WSF_ONCE(role, event) static_assert(true, "")
 #define WSF_HOLD(role, event, iteration) static_assert(true, "")
 #define WSF_STORE(role, events, iteration) static_assert(true, "")
 #define WSF_FLUSH(role) static_assert(true, "")

@@ -73,9 +73,9 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
     float o[64], s[64], highest[2] = {-1e30f, -1e30f}, sum[2] = {0, 0};
 #pragma unroll
     for (int i = 0; i < 64; ++i) o[i] = 0;
-    WSF_STAMP(Role, 9, 0);
+    WSF_ONCE(Role, 9);
     barrier_wait(at.q_full, 0);
-    WSF_STAMP(Role, 10, 0);
+    WSF_ONCE(Role, 10);
     unsigned stage = 0, phase = 0;
 #pragma unroll 1
     for (unsigned n = 0; n < trips; ++n) {
@@ -137,10 +137,10 @@ __device__ __forceinline__ void consume(unsigned q, unsigned k, unsigned v, cons
         }
     }
     WSF_STORE(Role, 0x140, trips - 1);
-    WSF_STAMP(Role, 11, 0);
+    WSF_ONCE(Role, 11);
     const float inverse[2] = {1 / row_sum(sum[0]), 1 / row_sum(sum[1])};
     store_64x128(o, out + (Role - 1) * ROWS * DIM, DIM, inverse[0], inverse[1]);
-    WSF_STAMP(Role, 12, 0);
+    WSF_ONCE(Role, 12);
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1)
@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
             copy_rows(q, map_q, at.q_full, query);
-            WSF_STAMP(0, 5, 0);
+            WSF_ONCE(0, 5);
             unsigned stage = 0, phase = 1;
 #pragma unroll 1
             for (unsigned n = 0; n < trips; ++n) {

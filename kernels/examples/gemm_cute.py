@@ -25,10 +25,11 @@ class Gemm:
     Args:
         settings: of the stamps, None for none.
         ranges: IKET ranges around the waits, to compare with.
+        in_flight: the consumers leave one group of wgmma running while they wait for the next stage.
     """
 
-    def __init__(self, settings: Any = None, ranges: bool = False) -> None:
-        self.settings, self.ranges = settings, ranges
+    def __init__(self, settings: Any = None, ranges: bool = False, in_flight: bool = False) -> None:
+        self.settings, self.ranges, self.in_flight = settings, ranges, in_flight
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, trips: cutlass.Int32, slots, records):  # type: ignore[no-untyped-def]
@@ -131,6 +132,8 @@ class Gemm:
             sums.fill(0.0)
             mma.set(cute.nvgpu.warpgroup.Field.ACCUMULATE, True)
             ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
+            behind = 1 if self.in_flight else 0
+            done_with = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
             for k in cutlass.range(trips, unroll=1):
                 enter = stamps.read()
                 if cutlass.const_expr(self.ranges):
@@ -147,12 +150,18 @@ class Gemm:
                 stamps.store(1, {0: enter, 1: leave, 2: leave}, k)
                 if cutlass.const_expr(self.ranges):
                     iket.range_push("mma_wait")
-                cute.nvgpu.warpgroup.wait_group(0)
+                cute.nvgpu.warpgroup.wait_group(behind)
                 if cutlass.const_expr(self.ranges):
                     iket.range_pop()
                 done = stamps.read()
-                ring.consumer_release(ready)
-                stamps.store(1, {3: done, 4: stamps.read()}, k)
+                if k >= behind:
+                    ring.consumer_release(done_with)
+                    done_with.advance()
+                stamps.store(1, {3: done, 4: stamps.read()}, k - behind)
                 ready.advance()
+            if cutlass.const_expr(self.in_flight):
+                cute.nvgpu.warpgroup.wait_group(0)
+                done = stamps.read()
+                stamps.store(1, {3: done, 4: done}, trips - 1)
             cute.autovec_copy(sums, out)
         stamps.end()

@@ -70,10 +70,10 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
     WSF_HOLD(Role, 4, trips - 1);
 #endif
     WSF_STORE(Role, 0x18, trips - 1);
-    WSF_STAMP(Role, 5, 0);
+    WSF_ONCE(Role, 5);
     const unsigned long long row = blockIdx.y * TILE + (Role - 1) * WARPGROUP_ROWS;
     store_64x128(d, c + row * n + blockIdx.x * TILE, n);
-    WSF_STAMP(Role, 6, 0);
+    WSF_ONCE(Role, 6);
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1)
