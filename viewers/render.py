@@ -1,4 +1,4 @@
-"""From a Vega-Lite specification to SVG, PNG, PDF and a page that needs no network; adds the hatch."""
+"""From a Vega-Lite specification to SVG, PNG and PDF, with the hatch; and how a picture becomes a file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import html
 import json
 import os
 import secrets
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from wsformat.errors import BadRequest, MissingDependency, OutputExists, WsformatError
 
@@ -69,34 +67,10 @@ def to_pdf(svg: str) -> bytes:
     return picture
 
 
-def to_html(spec: Mapping[str, Any], stall: Mapping[str, str], title: str) -> str:
-    """A page with the picture, its data and every script in it; nothing is fetched."""
-    text = files("wsformat.viewers").joinpath("page.html").read_text(encoding="utf-8")
-    parts = {
-        "@TITLE@": html.escape(title),
-        "@HATCH@": hatch(stall),
-        "@SPEC@": _script_json(spec),
-        "@LIBRARY@": _library(_vegalite(spec)),
-    }
-    # One pass over the template: nothing that is put in is searched again.
-    pieces = []
-    rest = text
-    for mark, value in parts.items():
-        before, rest = rest.split(mark, 1)
-        pieces += [before, value]
-    return "".join([*pieces, rest])
-
-
-def _script_json(value: object) -> str:
+def script_json(value: object) -> str:
     """JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@cache
-def _library(version: str) -> str:
-    bundle: str = optional("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
-    return bundle.replace("</script", "<\\/script")
 
 
 def _vegalite(spec: Mapping[str, Any]) -> str:
@@ -132,6 +106,42 @@ def check_output(path: str | os.PathLike[str], *, force: bool) -> Path:
         raise OutputExists(f"{target}: is there already; nothing was written", "Use --force to replace it.")
     if not target.parent.is_dir():
         raise WsformatError(f"{target.parent}: no such directory", "Create it, or choose another output.")
+    return target
+
+
+class Picture(Protocol):
+    """What can be written as a picture."""
+
+    @property
+    def svg(self) -> str:
+        """SVG text."""
+
+    def png(self, scale: float = 2.0) -> bytes:
+        """PNG."""
+
+    def pdf(self) -> bytes:
+        """PDF."""
+
+    def html(self) -> str:
+        """A page."""
+
+
+def write_picture(picture: Picture, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Write a picture as .html, .svg, .png (two pixels to a CSS pixel) or .pdf, by the suffix; whole or not at all.
+
+    Raises:
+        BadRequest: another suffix.
+        OutputExists: the file is there and ``force`` is false.
+    """
+    target = check_output(path, force=force)
+    suffix = target.suffix.lower()
+    made: dict[str, Callable[[], str | bytes]] = {
+        ".html": picture.html,
+        ".svg": lambda: picture.svg,
+        ".png": picture.png,
+        ".pdf": picture.pdf,
+    }
+    write_whole(target, made[suffix]())
     return target
 
 

@@ -7,23 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest
 from wsformat.viewers import render
 from wsformat.viewers.timeline_axis import records
 from wsformat.viewers.timeline_chart import chart as draw_chart
-from wsformat.viewers.timeline_chart import zoomable
 from wsformat.viewers.timeline_data import Content, read
 from wsformat.viewers.timeline_layout import arrange, clean, colours, palette, wrap
+from wsformat.viewers.timeline_page import Explorer, explorer
 from wsformat.viewers.timeline_select import Selection, iteration_range, select
-
-if TYPE_CHECKING:
-    import duckdb
+from wsformat.viewers.timeline_words import completeness, headline, perturbation
 
 WIDTH = 860
 NARROWEST = 320
+WIDEST = 4000
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,15 @@ class Timeline:
         chart: the ``altair`` chart; hatching is added when it is rendered, so use the methods here for files.
         title: headline and the lines under it: device, what is shown, completeness, perturbation.
         selection, content: the rows and marks that are drawn, with the notes on what is not.
+        bundle, asked: what was drawn, for the page: capture, launch, CTAs, roles and window as asked for.
     """
 
     chart: Any
     title: tuple[str, ...]
     selection: Selection
     content: Content
+    bundle: Bundle
+    asked: dict[str, Any]
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -58,10 +60,20 @@ class Timeline:
         drawn: bytes = render.to_png(self.svg, scale)
         return drawn
 
+    def pdf(self) -> bytes:
+        """The picture as PDF."""
+        drawn: bytes = render.to_pdf(self.svg)
+        return drawn
+
     def html(self) -> str:
-        """A page that opens without a network: zoom, move, numbers on hover."""
-        page: str = render.to_html(zoomable(self.spec), palette()["stall"], self.title[0])
+        """A page that opens without a network, with all CTAs and iterations: see :mod:`.timeline_page`."""
+        page: str = self.page.html()
         return page
+
+    @cached_property
+    def page(self) -> Explorer:
+        """The timeline as a page."""
+        return explorer(self.bundle, **self.asked)
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write .html, .svg, .png (two pixels to a CSS pixel) or .pdf, by the suffix; whole or not at all.
@@ -70,17 +82,8 @@ class Timeline:
             BadRequest: another suffix.
             OutputExists: the file is there and ``force`` is false.
         """
-        target: Path = render.check_output(path, force=force)
-        suffix = target.suffix.lower()
-        content: str | bytes
-        if suffix == ".html":
-            content = self.html()
-        elif suffix == ".svg":
-            content = self.svg
-        else:
-            content = self.png() if suffix == ".png" else render.to_pdf(self.svg)
-        render.write_whole(target, content)
-        return target
+        written: Path = render.write_picture(self, path, force=force)
+        return written
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -105,6 +108,7 @@ def timeline(
     end: int | None = None,
     iterations: str | Sequence[int] | None = None,
     arrows: str = "binding",
+    origin: tuple[int, str] | None = None,
     width: int = WIDTH,
 ) -> Timeline:
     """Draw the timeline of a bundle.
@@ -120,6 +124,7 @@ def timeline(
         iterations: window from the first stamp of iteration A to the last stamp before iteration B, ``"A:B"``.
         arrows: ``binding`` draws the signal that each wait was bound by, ``all`` also the signals that did not
             bind, ``none`` no arrow.
+        origin: moment on the axis that is labelled 0, and what it is, such as ``(17_432, "iteration 24 began")``.
         width: of the whole picture, in pixels; 860 suits a page, 420 one column of a paper.
 
     What is left out, by default or because a picture cannot show it, is said in the picture and in ``notes``.
@@ -130,8 +135,8 @@ def timeline(
     """
     render.optional("altair")
     render.optional("vl_convert")
-    if not NARROWEST <= width <= 4000:
-        raise BadRequest(f"width {width}: expected {NARROWEST} to 4000 pixels")
+    if not NARROWEST <= width <= WIDEST:
+        raise BadRequest(f"width {width}: expected {NARROWEST} to {WIDEST} pixels")
     asked = iteration_range(iterations)
     with bundle.duckdb() as connection:
         selection = select(connection, capture_id=capture_id, launch=launch, cta=cta, roles=roles)
@@ -149,12 +154,17 @@ def timeline(
         )
         disturbed = perturbation(connection, chosen, selection.groups[0].launch)
     layout = arrange(selection, content.spans, width)
-    headline = _headline(selection)
-    below = [*_subtitle(selection, content), f"{_completeness(selection)} · {disturbed}"]
+    kernels = {selection.launches[g.launch]["kernel"] for g in selection.groups if g.launch in selection.launches}
+    first = headline(selection.capture, kernels)
+    below = [*_subtitle(selection, content), f"{completeness(selection.capture)} · {disturbed}"]
     wrapped = [part for line in below for part in wrap(line, layout.total, layout.font - 0.5)]
-    head = wrap(headline, layout.total, layout.font + 3.5)
-    made = draw_chart(selection, content, layout, paint, head, wrapped, " | ".join([headline, *below]))
-    return Timeline(made, (headline, *below), selection, content)
+    head = wrap(first, layout.total, layout.font + 3.5)
+    made = draw_chart(selection, content, layout, paint, head, wrapped, " | ".join([first, *below]), origin)
+    of_page = {
+        "capture_id": capture_id, "launch": launch, "cta": cta, "roles": roles, "start": start, "end": end,
+        "iterations": iterations,
+    }  # fmt: skip
+    return Timeline(made, (first, *below), selection, content, bundle, of_page)
 
 
 def write_timeline(bundle: Bundle, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Timeline:
@@ -175,43 +185,6 @@ def write_timeline(bundle: Bundle, path: str | os.PathLike[str], *, force: bool 
     made = timeline(bundle, **options)
     made.write(path, force=force)
     return made
-
-
-def perturbation(connection: duckdb.DuckDBPyConnection, capture_id: str, launch: int) -> str:
-    """How much the recording of a launch slowed the kernel, in words: the row of view ``perturbation`` to quote."""
-    found = records(
-        connection,
-        "SELECT p.*, EXISTS (SELECT 1 FROM launches k WHERE k.capture_id = p.capture_id AND k.launch = $2 "
-        "AND k.kind = p.kind AND k.pass = p.pass AND k.slots = p.slots) AS same FROM perturbation p "
-        "WHERE p.capture_id = $1 AND p.preference = 1 ORDER BY same DESC, perturbation DESC",
-        [capture_id, launch],
-    )
-    if found:
-        best = found[0]
-        unit = "ns" if best["unit"] == "ns" else f"{best['unit']}s"
-        of = f"{unit} an iteration by slope" if best["method"] == "slope" else f"{unit} a CTA by {best['method']}"
-        return (
-            f"perturbation {best['perturbation'] * 100:+.1f} % "
-            f"({best['ticks']:,.1f} {best['kind']}, {best['clean_ticks']:,.1f} clean {of})"
-        )
-    clean_launches = records(
-        connection,
-        "SELECT COUNT(*) AS n FROM launches k JOIN captures c ON c.capture_id = k.capture_id WHERE k.kind = 'clean' "
-        "AND (k.capture_id = $1 OR (c.experiment <> '' AND c.experiment = "
-        "(SELECT MAX(experiment) FROM captures WHERE capture_id = $1)))",
-        [capture_id],
-    )[0]["n"]
-    if clean_launches:
-        return "perturbation unknown: the clean launches do not match in trip counts or anchors"
-    return "perturbation unknown: no clean launches"
-
-
-def _headline(selection: Selection) -> str:
-    capture = selection.capture
-    kernels = {selection.launches[g.launch]["kernel"] for g in selection.groups if g.launch in selection.launches}
-    kernel = capture.get("kernel") or (kernels.pop() if len(kernels) == 1 else "")
-    parts = [clean(part, 70) for part in (kernel, capture.get("label")) if part]
-    return " · ".join(dict.fromkeys(parts)) or f"capture {capture['capture_id']}"
 
 
 def _subtitle(selection: Selection, content: Content) -> list[str]:
@@ -239,15 +212,3 @@ def _subtitle(selection: Selection, content: Content) -> list[str]:
     else:
         where.append("everything recorded")
     return [" · ".join(part for part in facts if part), " · ".join(where)]
-
-
-def _completeness(selection: Selection) -> str:
-    state = selection.capture.get("completeness") or "unknown"
-    lost = selection.capture.get("lost_events", -1)
-    words = {
-        "complete": "record complete",
-        "truncated": "record TRUNCATED: states hold for the recorded window only",
-        "sampled": "record sampled on purpose",
-        "unknown": "completeness unknown",
-    }.get(state, f"completeness {clean(state)}")
-    return words + (f", {lost:,} records lost" if lost > 0 else "")

@@ -20,8 +20,9 @@ class Row:
     Attributes:
         lane, launch, cta, warp, sm, role, name, kind, clock, completeness: as in table ``lanes``.
         t_first, t_last: the recorded window in ticks, over which the states hold; None without stamps.
-        rate, rate_t, rate_ns, reference: ns a tick, one moment on both clocks and the clock of the ns; rate is None
-            when no anchor maps the clock.
+        rate, pieces, reference: ns a tick; the pieces of the map (first tick, ns there, ns a tick) in order of time,
+            as in view ``clock_segment``; and the clock of the ns. rate is None when no anchor maps the clock, and the
+            mean where the map has several pieces.
         error_ns: bound of that mapping between its anchors, None unknown.
         zero: tick that is 0 on the axis (``own`` axes), else unused.
         states: row of view ``role_state`` and the sums of view ``wait`` for this lane, in ticks.
@@ -41,8 +42,7 @@ class Row:
     t_first: int | None = None
     t_last: int | None = None
     rate: float | None = None
-    rate_t: int = 0
-    rate_ns: int = 0
+    pieces: tuple[tuple[int, int, float], ...] = ()
     reference: int = -2
     error_ns: float | None = None
     zero: int = 0
@@ -99,11 +99,13 @@ def shared_axis(
     }
     maps = records(
         connection,
-        "SELECT * FROM clock_map WHERE capture_id = ? AND ns_per_tick IS NOT NULL "
-        "ORDER BY reference_clock < 0, reference_clock",
+        "SELECT * FROM clock_segment WHERE capture_id = ? ORDER BY launch, clock, segment",
         [capture_id],
     )
-    groups = tuple(replace(g, rows=tuple(_map(row, maps, units) for row in g.rows)) for g in groups)
+    lines: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for piece in maps:
+        lines.setdefault((piece["launch"], piece["clock"]), []).append(piece)
+    groups = tuple(replace(g, rows=tuple(_map(row, lines, units) for row in g.rows)) for g in groups)
     drawn = [group for group in groups if any(row.t_first is not None for row in group.rows)]
     rows = [row for group in drawn for row in group.rows if row.t_first is not None]
     kinds = {units.get(row.clock, "tick") for row in rows}
@@ -140,7 +142,8 @@ def shared_axis(
         for g in groups
     )
     rates = {row.rate for row in rows}
-    rate = rates.pop() if len(rates) == 1 and unit != "ns" else None
+    straight = all(len(row.pieces) == 1 for row in rows)
+    rate = rates.pop() if len(rates) == 1 and straight and unit != "ns" else None
     return groups, Axis(
         unit,
         "clock" if single and len(launches) == 1 else "own",
@@ -154,27 +157,29 @@ def _zero_key(group: Group, *, single: bool) -> tuple[int, ...]:
     return (group.launch,) if single else (group.launch, group.cta, group.clock)
 
 
-def _map(row: Row, maps: list[dict[str, Any]], units: dict[int, str]) -> Row:
-    """The line that view timeline_ns uses: anchors of the launch, of the whole capture, the clock's own ns."""
-    fits = [m for m in maps if m["clock"] == row.clock and m["launch"] == row.launch and m["launch"] >= 0]
-    fits += [m for m in maps if m["clock"] == row.clock and m["launch"] == -1]
-    if fits:
-        best = fits[0]
+def _map(row: Row, lines: dict[tuple[int, int], list[dict[str, Any]]], units: dict[int, str]) -> Row:
+    """The pieces that view timeline_ns uses: the map of the launch, that of the whole capture, the clock's own ns."""
+    pieces = lines.get((row.launch, row.clock)) if row.launch >= 0 else None
+    pieces = pieces or lines.get((-1, row.clock))
+    if pieces:
+        first, last = pieces[0], pieces[-1]
+        ns = last["ns_first"] + (last["t_last"] - last["t_first"]) * last["ns_per_tick"] - first["ns_first"]
+        errors = [piece["error_ns"] for piece in pieces]
         return replace(
             row,
-            rate=best["ns_per_tick"],
-            rate_t=best["t_first"],
-            rate_ns=best["ns_first"],
-            reference=best["reference_clock"],
-            error_ns=best["error_ns"],
+            rate=first["ns_per_tick"] if len(pieces) == 1 else ns / (last["t_last"] - first["t_first"]),
+            pieces=tuple((piece["t_first"], piece["ns_first"], piece["ns_per_tick"]) for piece in pieces),
+            reference=first["reference_clock"],
+            error_ns=None if None in errors else max(errors),
         )
     if units.get(row.clock) == "ns":
-        return replace(row, rate=1.0, reference=row.clock)
+        return replace(row, rate=1.0, pieces=((0, 0, 1.0),), reference=row.clock)
     return row
 
 
 def to_ns(row: Row, t: int) -> int:
     """A tick of a mapped row on the reference axis, as view timeline_ns rounds it."""
-    if row.rate is None:
+    if not row.pieces:
         raise BadRequest(f"clock {row.clock} has no anchors, so its ticks cannot be put in ns")
-    return row.rate_ns + math.floor((t - row.rate_t) * row.rate + 0.5)
+    first, ns, rate = next((piece for piece in reversed(row.pieces) if piece[0] <= t), row.pieces[0])
+    return ns + math.floor((t - first) * rate + 0.5)

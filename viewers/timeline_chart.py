@@ -27,6 +27,7 @@ def chart(
     title: list[str],
     subtitle: list[str],
     description: str,
+    origin: tuple[int, str] | None = None,
 ) -> Any:
     """The whole picture as an ``altair.VConcatChart``."""
     alt = optional("altair")
@@ -40,7 +41,8 @@ def chart(
     where = ["Row", "Span", "State", "Iteration"]
     waited = ["Barrier", "Verdict", "Blocked", "Satisfied", "Unjudged", "Bound by", "Signal to exit"]
     layers = [
-        draw.layer("axis", [{"x": content.window.start, "y": 0}], "rule", "x", axis=draw.bottom(selection), opacity=0),
+        draw.layer("axis", [{"x": content.window.start, "y": 0}], "rule", "x", axis=draw.bottom(selection, origin),
+                   opacity=0),
         draw.layer("rails", marks["rails"], "rule", None, stroke=ink["rule"], strokeWidth=1),
         draw.layer("untracked", marks["untracked"], "rect", "x0", ["Row", "State", *lengths], fill=ink["untracked"]),
         draw.lines("light_arrow", light, styled=True),
@@ -77,7 +79,7 @@ def chart(
                    fontSize=layout.font - 1),
         *draw.beside(selection),
     ]  # fmt: skip
-    if selection.axis.ns_per_tick is not None:
+    if selection.axis.ns_per_tick is not None and origin is None:
         layers.insert(1, draw.layer("ns_axis", [{"x": content.window.start, "y": 0}], "rule", "x",
                                     axis=draw.top(selection), opacity=0))  # fmt: skip
     below = legend(draw.data, alt, selection, content, layout, colours)
@@ -110,17 +112,6 @@ def chart(
     )  # fmt: skip
     whole.datasets = {name: marks for name, marks in draw.datasets.items() if marks}
     return whole
-
-
-def zoomable(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification with scroll and drag along the time axis, for a page.
-
-    Not part of the chart: Altair would attach the parameter to every layer, which Vega refuses.
-    """
-    plot, *rest = spec["vconcat"]
-    first, *layers = plot["layer"]
-    zoom = {"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}
-    return {**spec, "vconcat": [{**plot, "layer": [{**first, "params": [zoom]}, *layers]}, *rest]}
 
 
 class _Draw:
@@ -190,8 +181,17 @@ class _Draw:
             **encoding
         )
 
-    def bottom(self, selection: Selection) -> Any:
-        """The axis in the unit of the clock."""
+    def bottom(self, selection: Selection, origin: tuple[int, str] | None) -> Any:
+        """The axis in the unit of the clock, from its own zero or from ``origin``."""
+        if origin is not None:
+            at, words = origin
+            low, high = self.x_scale.domain
+            ten = 10 ** math.floor(math.log10(max(1.0, (high - low) / 8)))
+            step = max(1, next(m * ten for m in (1, 2, 5, 10) if (high - low) / (m * ten) <= 9))
+            values = list(range(at - (at - low) // step * step, high + 1, step))
+            unit = "ns" if selection.axis.unit == "ns" else f"{selection.axis.unit}s"
+            return self.alt.Axis(title=f"{unit} since {words}", values=values, orient="bottom", labelFlush=False,
+                                 labelOverlap=True, labelExpr=f"format(datum.value - {at}, ',d')")  # fmt: skip
         return self.alt.Axis(title=axis_title(selection), format=",d", tickCount=max(3, self.layout.width // 90),
                              orient="bottom", labelFlush=False, labelOverlap=True)  # fmt: skip
 

@@ -95,39 +95,37 @@ def read(
 
 
 # An arrow between two zeros would compare moments that nothing makes comparable.
-_ONE_ZERO = "(a.rate IS NOT NULL AND b.rate IS NOT NULL OR a.zero = b.zero)"
+_ONE_ZERO = "(len(a.pieces) > 0 AND len(b.pieces) > 0 OR a.zero = b.zero)"
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, selection: Selection) -> None:
     """Temporary tables of the chosen lanes: drawn_lane, drawn_span, drawn_point, drawn_untracked, drawn_wait."""
     capture = str(selection.capture["capture_id"])
     axis = selection.axis
+    mapped = axis.kind == "mapped"
     lanes = []
     for place, row in enumerate(selection.rows):
         if row.t_first is None:
             continue
-        mapped = axis.kind == "mapped"
-        lanes.append(
-            (
-                row.lane,
-                place,
-                row.rate_t if mapped else row.zero,
-                row.rate_ns - axis.base_ns[row.launch] if mapped else 0,
-                row.rate if mapped else None,
-                row.t_last,
-            )
-        )
+        base = axis.base_ns[row.launch] if mapped else 0
+        pieces = [{"t": t, "x": ns - base, "rate": rate} for t, ns, rate in row.pieces] if mapped else []
+        lanes.append((row.lane, place, row.zero, pieces, row.t_last))
     connection.execute(
-        "CREATE TEMP TABLE drawn_lane "
-        "(lane INTEGER, place INTEGER, zero BIGINT, base BIGINT, rate DOUBLE, t_last BIGINT)"
+        "CREATE TEMP TABLE drawn_lane (lane INTEGER, place INTEGER, zero BIGINT, "
+        "pieces STRUCT(t BIGINT, x BIGINT, rate DOUBLE)[], t_last BIGINT)"
     )
-    connection.executemany("INSERT INTO drawn_lane VALUES (?, ?, ?, ?, ?, ?)", lanes)
+    connection.executemany("INSERT INTO drawn_lane VALUES (?, ?, ?, ?, ?)", lanes)
+    # The last piece that begins at or before t; before the first one, that one.
     connection.execute(
-        "CREATE TEMP MACRO axis_x(t, zero, base, rate) AS CASE WHEN rate IS NULL THEN t - zero "
-        "ELSE base + CAST(FLOOR(CAST(t - zero AS DOUBLE) * rate + 0.5) AS BIGINT) END"
+        "CREATE TEMP MACRO on_piece(t, p) AS p.x + CAST(FLOOR(CAST(t - p.t AS DOUBLE) * p.rate + 0.5) AS BIGINT)"
+    )
+    connection.execute(
+        "CREATE TEMP MACRO axis_x(t, zero, pieces) AS CASE WHEN len(pieces) = 0 THEN t - zero "
+        "WHEN len(pieces) = 1 THEN on_piece(t, pieces[1]) "
+        "ELSE on_piece(t, pieces[greatest(1, len(list_filter(pieces, lambda p: p.t <= t)))]) END"
     )
     chosen = f"capture_id = $capture AND lane IN ({in_list(selection.lanes)})"
-    x = "axis_x({}, d.zero, d.base, d.rate)"
+    x = "axis_x({}, d.zero, d.pieces)"
     for name, sql in {
         "drawn_span": f"""
             SELECT s.*, d.place, {x.format("s.t0")} AS x0, {x.format("s.t1")} AS x1,
@@ -265,25 +263,25 @@ def _plural(unit: str) -> str:
 _BINDING = f"""
     SELECT w.place AS to_place, w.x1 AS to_x, w.t1 AS to_t, w.role, w.span, w.iteration, w.producer_role,
            w.producer_event, w.producer_iteration, a.place AS from_place,
-           axis_x(w.signal_t, a.zero, a.base, a.rate) AS from_x, w.signal_t AS from_t, w.verdict, w.blocked_ticks,
+           axis_x(w.signal_t, a.zero, a.pieces) AS from_x, w.signal_t AS from_t, w.verdict, w.blocked_ticks,
            w.slack, CASE WHEN w.verdict = 'other' THEN 'late_exit'
                          WHEN w.verdict IN ('producer_late', 'in_flight') THEN 'blocked' ELSE 'satisfied' END AS kind
     FROM drawn_wait w JOIN drawn_lane b ON b.lane = w.lane
     JOIN drawn_lane a ON a.lane = w.producer_lane AND {_ONE_ZERO}
     WHERE w.signal_t IS NOT NULL"""
 _OTHER = f"""
-    SELECT b.place AS to_place, axis_x(g.t1, b.zero, b.base, b.rate) AS to_x, g.t1 AS to_t, g.consumer_role AS role,
+    SELECT b.place AS to_place, axis_x(g.t1, b.zero, b.pieces) AS to_x, g.t1 AS to_t, g.consumer_role AS role,
            g.span, g.consumer_iteration AS iteration, g.producer_role, g.producer_event, g.producer_iteration,
-           a.place AS from_place, axis_x(g.signal_t, a.zero, a.base, a.rate) AS from_x, g.signal_t AS from_t,
+           a.place AS from_place, axis_x(g.signal_t, a.zero, a.pieces) AS from_x, g.signal_t AS from_t,
            '' AS verdict, 0 AS blocked_ticks, g.t1 - g.signal_t AS slack, 'other' AS kind
     FROM signal g JOIN drawn_lane b ON b.lane = g.consumer_lane
     JOIN drawn_lane a ON a.lane = g.producer_lane AND {_ONE_ZERO}
     WHERE NOT g.is_binding AND g.capture_id = (SELECT MIN(capture_id) FROM drawn_point)"""
 _RECORDED = f"""
-    SELECT b.place AS to_place, axis_x(e.to_t, b.zero, b.base, b.rate) AS to_x, e.to_t, '' AS role, e.kind AS span,
+    SELECT b.place AS to_place, axis_x(e.to_t, b.zero, b.pieces) AS to_x, e.to_t, '' AS role, e.kind AS span,
            -1 AS iteration, '' AS producer_role, e.native_id AS producer_event, -1 AS producer_iteration,
            '' AS verdict, 0 AS blocked_ticks, NULL AS slack, e.from_t, a.place AS from_place,
-           axis_x(e.from_t, a.zero, a.base, a.rate) AS from_x, 'recorded' AS kind
+           axis_x(e.from_t, a.zero, a.pieces) AS from_x, 'recorded' AS kind
     FROM edges e JOIN drawn_lane b ON b.lane = e.to_lane
     JOIN drawn_lane a ON a.lane = e.from_lane AND {_ONE_ZERO}
     WHERE e.capture_id = (SELECT MIN(capture_id) FROM drawn_point) AND e.from_t >= 0 AND e.to_t >= 0"""

@@ -73,14 +73,15 @@ def _lengths(row: dict[str, Any], lane: Row, unit: str) -> dict[str, str]:
     }
     if unit != "ns":
         found["Length"] = _words(ticks, unit)
-        if lane.rate is not None:
-            found["In ns"] = f"{ticks * lane.rate:,.1f} ns"
+        if len(lane.pieces) == 1:
+            found["In ns"] = f"{ticks * lane.pieces[0][2]:,.1f} ns"
     elif lane.rate == 1.0:
         found["Length"] = _words(ticks, "ns")
     else:
         # Several clocks on one axis: the axis is ns, the measurement is ticks.
         found["Length"] = _words(ticks, "tick")
-        found["In ns"] = f"{ticks * (lane.rate or 0.0):,.1f} ns"
+        bent = len(lane.pieces) > 1
+        found["In ns"] = f"{row['x1'] - row['x0']:,} ns" if bent else f"{ticks * (lane.rate or 0.0):,.1f} ns"
     return found
 
 

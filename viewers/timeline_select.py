@@ -46,14 +46,20 @@ def select(
     launch: int | Iterable[int] | None = None,
     cta: int | Iterable[int] | None = None,
     roles: Iterable[str] | None = None,
+    whole: bool = False,
 ) -> Selection:
     """Choose the rows of a timeline.
+
+    Args:
+        connection: to the bundle.
+        capture_id, launch, cta, roles: what to draw; None for the defaults.
+        whole: by default all CTAs, however many rows that makes.
 
     Raises:
         BadRequest: nothing to draw, or a capture, launch, CTA or role that is not there.
     """
     notes: list[str] = []
-    capture = _capture(connection, capture_id, notes)
+    capture = choose_capture(connection, capture_id, notes)
     chosen = capture["capture_id"]
     lanes = records(connection, "SELECT * FROM lanes WHERE capture_id = ? ORDER BY lane", [chosen])
     stamped = {
@@ -70,8 +76,8 @@ def select(
             f"capture {chosen} has no stamps and no spans, so there is no timeline to draw",
             "Choose another capture; `wsformat info` lists what each one holds.",
         )
-    lanes = _choose_launch(lanes, stamped, _numbers(launch, "launch"), notes)
-    lanes = _choose_cta(lanes, stamped, _numbers(cta, "cta"), notes)
+    lanes = _choose_launch(lanes, stamped, numbers(launch, "launch"), notes)
+    lanes = _choose_cta(lanes, stamped, numbers(cta, "cta"), notes, whole=whole)
     order = records(
         connection, "SELECT role FROM roles WHERE capture_id = ? ORDER BY display_order, role_index, role", [chosen]
     )
@@ -83,14 +89,15 @@ def select(
     groups, axis = shared_axis(connection, chosen, groups, notes)
     if wanted is not None:
         groups = _keep_roles(groups, wanted, {*declared, *(row["role"] for row in lanes)} - {""})
-    groups = _capped(groups, notes)
+    groups = groups if whole else _capped(groups, notes)
     if not any(row.t_first is not None for group in groups for row in group.rows):
         raise BadRequest("nothing to draw: the chosen roles and CTAs have no stamps", "Choose others, or all of them.")
     launches = records(connection, "SELECT * FROM launches WHERE capture_id = ?", [chosen])
     return Selection(capture, {row["launch"]: row for row in launches}, groups, axis, tuple(notes))
 
 
-def _numbers(value: int | Iterable[int] | None, what: str) -> list[int] | None:
+def numbers(value: int | Iterable[int] | None, what: str) -> list[int] | None:
+    """One number or several as a list; None stays None."""
     if value is None:
         return None
     numbers = [value] if isinstance(value, int) else list(value)
@@ -99,7 +106,12 @@ def _numbers(value: int | Iterable[int] | None, what: str) -> list[int] | None:
     return numbers
 
 
-def _capture(connection: duckdb.DuckDBPyConnection, capture_id: str | None, notes: list[str]) -> dict[str, Any]:
+def choose_capture(connection: duckdb.DuckDBPyConnection, capture_id: str | None, notes: list[str]) -> dict[str, Any]:
+    """The capture asked for, else the first with stamps; its row of table ``captures``.
+
+    Raises:
+        BadRequest: it is not there, or nothing has stamps.
+    """
     captures = records(connection, "SELECT * FROM captures ORDER BY capture_id")
     known = {row["capture_id"]: row for row in captures}
     for row in records(connection, "SELECT DISTINCT capture_id FROM lanes ORDER BY capture_id"):
@@ -141,11 +153,11 @@ def _choose_launch(
 
 
 def _choose_cta(
-    lanes: list[dict[str, Any]], stamped: set[int], wanted: list[int] | None, notes: list[str]
+    lanes: list[dict[str, Any]], stamped: set[int], wanted: list[int] | None, notes: list[str], *, whole: bool
 ) -> list[dict[str, Any]]:
     there = sorted({row["cta"] for row in lanes if row["lane"] in stamped})
     if wanted is None:
-        if len(there) > 1 and sum(row["lane"] in stamped for row in lanes) > WHOLE_LAUNCH_ROWS:
+        if not whole and len(there) > 1 and sum(row["lane"] in stamped for row in lanes) > WHOLE_LAUNCH_ROWS:
             notes.append(f"Only CTA {there[0]} of {len(there)} CTAs is shown.")
             wanted = there[:1]
         else:

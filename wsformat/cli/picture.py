@@ -1,27 +1,36 @@
-"""`wsformat view`: the timeline as a picture."""
+"""`wsformat view`: a bundle as a picture."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wsformat.cli import scope as scopes
 from wsformat.cli.scope import BundlePath, Capture, Force, Json
 
+if TYPE_CHECKING:
+    from wsformat.bundle import Bundle
+
+KINDS = ("timeline", "waits", "iterations", "grid", "overlap", "critical-path")
+
 Output = Annotated[
     list[Path] | None,
     typer.Option("-o", "--output", metavar="FILE", help=".html, .png, .svg or .pdf; repeatable; by default X.html"),
 ]
-Launches = Annotated[list[int] | None, typer.Option("--launch", metavar="N", help="a launch; repeatable")]
+Kind = Annotated[str, typer.Option("--kind", metavar="KIND", help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}")]
+Launches = Annotated[
+    list[int] | None, typer.Option("--launch", metavar="N", help="a launch; repeatable for the timeline")
+]
 Ctas = Annotated[list[int] | None, typer.Option("--cta", metavar="N", help="a CTA by its linear index; repeatable")]
 Roles = Annotated[list[str] | None, typer.Option("--role", metavar="NAME", help="a role; repeatable")]
 Start = Annotated[int | None, typer.Option("--from", metavar="T", help="window: from here, in units of the axis")]
 End = Annotated[int | None, typer.Option("--to", metavar="T", help="window: up to here, in units of the axis")]
 Iterations = Annotated[str, typer.Option("--iterations", metavar="A:B", help="window: iterations A up to, not with, B")]
 Arrows = Annotated[
-    str, typer.Option("--arrows", metavar="WHICH", help="signals to draw as arrows: binding, all or none")
+    str,
+    typer.Option("--arrows", metavar="WHICH", help="signals to draw as arrows: binding (the default), all or none"),
 ]
 Width = Annotated[int, typer.Option("--width", metavar="PIXELS", help="of the whole picture")]
 
@@ -29,6 +38,7 @@ Width = Annotated[int, typer.Option("--width", metavar="PIXELS", help="of the wh
 def view(
     bundle: BundlePath,
     output: Output = None,
+    kind: Kind = "timeline",
     capture: Capture = "",
     launch: Launches = None,
     cta: Ctas = None,
@@ -36,43 +46,73 @@ def view(
     start: Start = None,
     end: End = None,
     iterations: Iterations = "",
-    arrows: Arrows = "binding",
+    arrows: Arrows = "",
     width: Width = 860,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw the timeline: one row a role; active coloured, stall hatched, untracked faint; arrows from signal to wait.
+    """Draw a picture. Active is coloured by role, stall is hatched, what no stamp covers is faint.
 
-    A large launch is drawn CTA by CTA, and a long loop over some iterations; the picture says what it leaves out.
+    timeline: one row a role; arrows from signal to wait. As .html the whole launch, to zoom and search; as a file for
+    paper some CTAs and iterations, and it says what it leaves out. waits: lengths by role and barrier, with the binding
+    producer. iterations: ticks an iteration, fill and drain, outliers. grid: every CTA on its SM, waves and tail.
+    overlap: every pair of roles. critical-path: who paces a CTA.
     """
     from wsformat.cli.output import clean, print_json
     from wsformat.viewers import render
-    from wsformat.viewers.timeline import timeline
 
     targets = output or [Path(bundle.resolve().name).with_suffix(".html")]
     for target in targets:
         render.check_output(target, force=force)
     opened = scopes.open_bundle(bundle)
     chosen = scopes.choose_captures(opened, capture)[1][0] if capture else None
-    made = timeline(
-        opened,
-        capture_id=chosen,
-        launch=launch or None,
-        cta=cta or None,
-        roles=role or None,
-        start=start,
-        end=end,
-        iterations=iterations or None,
-        arrows=arrows,
-        width=width,
-    )
-    for target in targets:
-        made.write(target, force=force)
+    options = {
+        "capture_id": chosen,
+        "launch": launch or None,
+        "cta": cta or None,
+        "roles": role or None,
+        "start": start,
+        "end": end,
+        "iterations": iterations or None,
+        "arrows": arrows or None,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    title, notes = _draw(opened, kind, given, width, targets, force=force)
     if json:
-        files = [str(target) for target in targets]
-        print_json({"files": files, "title": list(made.title), "notes": list(made.notes)})
+        print_json({"files": [str(target) for target in targets], "title": title, "notes": notes})
         return
-    for line in (*made.title, *made.notes):
+    for line in (*title, *notes):
         print(clean(line))
     for target in targets:
         print(target)
+
+
+def _draw(
+    bundle: Bundle, kind: str, options: dict[str, Any], width: int, targets: list[Path], *, force: bool
+) -> tuple[list[str], list[str]]:
+    """Write the pictures; gives their title and the notes on what they leave out."""
+    from wsformat.viewers.figures import draw
+    from wsformat.viewers.timeline import timeline
+    from wsformat.viewers.timeline_page import explorer
+
+    if kind != "timeline":
+        made = draw(bundle, kind, width=width, **options)
+        for target in targets:
+            made.write(target, force=force)
+        return list(made.title), list(made.notes)
+    title: list[str] = []
+    notes: list[str] = []
+    pages = [target for target in targets if target.suffix.lower() == ".html"]
+    papers = [target for target in targets if target not in pages]
+    if papers:
+        drawn = timeline(bundle, width=width, **options)
+        for target in papers:
+            drawn.write(target, force=force)
+        title, notes = list(drawn.title), list(drawn.notes)
+    if pages:
+        # What a page needs no choice for: its arrows follow the span that one looks at.
+        page = explorer(bundle, **{name: value for name, value in options.items() if name != "arrows"})
+        for target in pages:
+            page.write(target, force=force)
+        title, notes = title or list(page.title), [*notes, *(note for note in page.notes if note not in notes)]
+    return title, notes
