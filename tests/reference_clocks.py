@@ -84,9 +84,7 @@ def clock_map(tables: Tables) -> list[Row]:
             gap = max((b["t"] - a["t"] for a, b in pairwise(nodes)), default=0)
             unchecked = units.get(clock) == "cycle" and length and (len(nodes) == 2 or not straight)
             wander = WANDER * float(gap) / 2 * rate if unchecked else 0.0
-        if rate is not None and fit:
-            error = float(max(fit[1] - first, first - fit[0], fit[3] - last, last - fit[2]))
-        elif rate is not None and bounded:
+        if rate is not None and bounded:
             line = [first + float(n["t"] - nodes[0]["t"]) * rate for n in nodes]
             error = max(max(n["high"] - y, y - n["low"]) for n, y in zip(nodes, line, strict=True))
         rows.append(

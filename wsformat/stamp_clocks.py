@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from wsformat.alignment import anchors_of
 from wsformat.rolespec import RoleSpec
 from wsformat.stamp_launch import MIN_READINGS, StampLaunch
-from wsformat.stamp_times import Array, granularity
+from wsformat.stamp_times import Array
 
 NO_ANCHOR = "no start and end records: comparable within one CTA only"
-SIMULTANEOUS = "the two clocks of a record are taken as read at the same moment"
+SIDE_BY_SIDE = "the distance of the two reads of an anchor was not recorded and is taken as 0"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ def assign_clocks(
     np.add.at(wrapped, clock, _joined(seen, 1, counts))
     anchored = scope == "sm" and any(k.meta is not None for k in launches)
     timer = len(first)
-    anchors, timer_step = _anchors(launches, clock, counts, timer, capture_id) if anchored else (None, -1)
+    cuts = np.cumsum(counts)[:-1]
+    per_launch = np.split(clock, cuts)
+    anchors, timer_step = anchors_of(launches, per_launch, timer, capture_id) if anchored else (None, -1)
     rows: dict[str, Any] = {
         "scope": np.where(known >= 0, "sm", "source" if scope == "sm" else scope).tolist(),
         "unit": [unit] * len(first),
@@ -103,15 +106,14 @@ def assign_clocks(
             ("step_ticks", timer_step),
             ("width_bits", 64),
             ("wraps", 0),
-            ("assumption", SIMULTANEOUS),
+            ("assumption", "" if _distances_recorded(launches) else SIDE_BY_SIDE),
             ("hz_nominal", None),
         ):
             rows[name].append(value)
     rows["clock"] = list(range(len(rows["sm"])))
     rows["capture_id"] = [capture_id] * len(rows["sm"])
     rows["hz_nominal"] = pa.array(rows["hz_nominal"], pa.float64())
-    cuts = np.cumsum(counts)[:-1]
-    return Domains(pa.table(rows), pa.table({}) if anchors is None else anchors, np.split(clock, cuts), sm)
+    return Domains(pa.table(rows), pa.table({}) if anchors is None else anchors, per_launch, sm)
 
 
 def _joined(seen: Sequence[tuple[Array, Array] | None], part: int, counts: Sequence[int]) -> Array:
@@ -161,33 +163,6 @@ def _one_counter_per_sm(launches: Sequence[StampLaunch]) -> bool:
     return not bool((same & (one["c0"][1:] < one["c0"][:-1])).any())
 
 
-def _anchors(
-    launches: Sequence[StampLaunch], clock: Array, counts: Sequence[int], timer: int, capture_id: str
-) -> tuple[pa.Table, int]:
-    """Rows of clock_anchors and the step of the device's timer, -1 when too few readings show it."""
-    every = np.concatenate([k.meta for k in launches if k.meta is not None])
-    with_meta = np.repeat([k.meta is not None for k in launches], counts)
-    launch = np.tile(np.repeat(np.arange(len(launches)), counts)[with_meta], 2)
-    reference = np.concatenate([every["g0"], every["g1"]]).astype(np.int64)
-    t = np.concatenate([every["c0"], every["c1"]]).astype(np.int64)
-    mine = np.tile(clock[with_meta], 2)
-    step = granularity([reference])
-    # CTAs that share an SM may be read at the same tick: the timer's first reading is the one to keep.
-    order = np.lexsort((reference, t, mine, launch))
-    key = np.stack([launch, mine, t])[:, order]
-    order = order[np.concatenate([[True], (key[:, 1:] != key[:, :-1]).any(axis=0)])]
-    rows = len(order)
-    table = pa.table(
-        {
-            "capture_id": pa.repeat(capture_id, rows),
-            "launch": launch[order],
-            "clock": mine[order],
-            "t": t[order],
-            "reference_clock": np.full(rows, timer),
-            "reference_t": reference[order],
-            # A read of a timer that moves in steps is late by less than one of them; with few readings `step` is a
-            # multiple of the true one, so the bound holds all the same.
-            "error_ns": pa.repeat(pa.scalar(float(step), pa.float64()), rows),
-        }
-    )
-    return table, step if len(reference) >= MIN_READINGS else -1
+def _distances_recorded(launches: Sequence[StampLaunch]) -> bool:
+    """Whether every record says how far apart its reads were."""
+    return all(bool((k.meta["pad"] != 0).all()) for k in launches if k.meta is not None)
