@@ -12,10 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import reference_clocks
+import reference_passes
 import reference_waits
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
+MADE_OF = ("point", "span", "perturbation")
+"""What pass_span is made of: it comes after perturbation, which compares captures."""
 
 
 def views(tables: Tables) -> dict[str, list[Row]]:
@@ -27,6 +30,11 @@ def views(tables: Tables) -> dict[str, list[Row]]:
         for name, rows in one_capture(own).items():
             found[name] += [{"capture_id": capture, **row} for row in rows]
     found["perturbation"] = reference_clocks.perturbation(found["launch_lifetime"], tables["captures"])
+    for capture in sorted(captures):
+        own = {name: [row for row in rows if row["capture_id"] == capture] for name, rows in tables.items()}
+        made = {name: [row for row in found[name] if row["capture_id"] == capture] for name in MADE_OF}
+        combined = reference_passes.pass_span(own, *(made[name] for name in MADE_OF))
+        found["pass_span"] += [{"capture_id": capture, **row} for row in combined]
     return dict(found)
 
 
