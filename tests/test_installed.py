@@ -6,6 +6,7 @@ The second installs that wheel in a new virtual environment and runs the demo an
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -105,3 +106,75 @@ def test_types_are_visible_to_consumers(clean_python: Path, tmp_path: Path) -> N
     config = "[mypy]\nstrict = true\n[mypy-pyarrow.*,duckdb.*,pandas.*]\nignore_missing_imports = true\n"
     (tmp_path / "mypy.ini").write_text(config)
     run(clean_python, "-m", "mypy", "--config-file", "mypy.ini", "consumer.py", cwd=tmp_path)
+
+
+CORE = {
+    # What pip install wsformat brings, and what these need. An addition here makes everybody's install heavier.
+    "wsformat", "pyarrow", "numpy", "duckdb", "pip",
+    "jsonschema", "jsonschema-specifications", "referencing", "rpds-py", "attrs",
+    "typer", "click", "shellingham", "annotated-doc", "typing-extensions",
+    "pydantic", "pydantic-core", "annotated-types", "typing-inspection",  # newer versions of typer
+    "rich", "markdown-it-py", "mdurl", "pygments",
+}  # fmt: skip
+
+
+def interpreters() -> dict[str, str]:
+    """Pythons of this machine that wsformat supports, other than the one that runs: version and path."""
+    found = {}
+    for minor in range(11, 20):
+        kept = sorted(Path(os.environ.get("PYENV_ROOT", "/nowhere")).glob(f"versions/3.{minor}.*/bin/python"))
+        for path in [shutil.which(f"python3.{minor}"), *map(str, kept)]:
+            ask = [path or "false", "-c", "import sys, ensurepip; print(*sys.version_info[:2], sep='.')"]
+            done = subprocess.run(ask, capture_output=True, text=True, check=False)
+            if done.returncode == 0 and done.stdout.strip() == f"3.{minor}" and sys.version_info[1] != minor:
+                found[f"3.{minor}"] = str(path)
+    return found
+
+
+@pytest.mark.parametrize("version", ["this", "3.12", "3.13", "3.14"])
+def test_the_core_alone_is_light_and_does_the_work(wheel: Path, tmp_path: Path, version: str) -> None:
+    """No extra: import, validate, ask, export; what needs an extra says which. On every Python at hand."""
+    path = sys.executable if version == "this" else interpreters().get(version)
+    if path is None:
+        pytest.skip(f"no Python {version} on this machine")
+    run(path, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=tmp_path)
+    held = json.loads(run(python, "-m", "pip", "list", "--format=json", "--disable-pip-version-check", cwd=tmp_path))
+    names = {package["name"].lower().replace("_", "-") for package in held}
+    assert sorted(names - CORE - {"setuptools"}) == []
+
+    command = tmp_path / "venv" / "bin" / "wsformat"
+    run(python, "-P", "-m", "wsformat.samples", "s", cwd=tmp_path)
+    given = ["s/balanced_r0.i32", "--spec", "s/gemm_roles.json", "--meta", "s/balanced_r0.meta", "--trip-count", "64"]
+    run(command, "import", *given, "-o", "x.wsformat", cwd=tmp_path)
+    run(command, "validate", "x.wsformat", cwd=tmp_path)
+    states = json.loads(run(command, "states", "x.wsformat", "--json", cwd=tmp_path))
+    assert {row["role"]: row["stall"] for row in states} == {"producer": 15750, "consumer0": 8947, "consumer1": 8432}
+    run(command, "show", "x.wsformat", cwd=tmp_path)
+    run(command, "reconcile", "x.wsformat", "--budget", "hopper_gemm", cwd=tmp_path)
+    run(command, "export", "x.wsformat", "x.pftrace", cwd=tmp_path)
+    drawn = subprocess.run([command, "view", "x.wsformat", "-o", "x.svg"], capture_output=True, text=True, cwd=tmp_path)
+    assert drawn.returncode == 2
+    assert "pip install 'wsformat[view]'" in drawn.stderr
+    assert "Traceback" not in drawn.stderr
+    told = json.loads(run(command, "doctor", "--json", cwd=tmp_path))
+    assert [area["name"] for area in told if area["ready"]] == ["core", "perfetto"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown_for_a_shell(clean_python: Path, tmp_path: Path, shell: str) -> None:
+    """What a shell asks: words that complete an unfinished command line."""
+    script = run(clean_python, "-P", "-m", "wsformat", "--show-completion", shell, cwd=tmp_path, **COMPLETE)
+    assert "WSFORMAT_COMPLETE" in script
+    asked = {"_WSFORMAT_COMPLETE": f"complete_{shell}", "COMP_WORDS": "wsformat cri", "COMP_CWORD": "1"}
+    asked |= {"_TYPER_COMPLETE_ARGS": "wsformat cri", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    command = clean_python.parent / "wsformat"
+    answer = subprocess.run(
+        [command], env={**os.environ, **asked}, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert "critical-path" in answer.stdout
+
+
+# typer looks at the parent process to find the shell; the name of the shell is given instead.
+COMPLETE = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
