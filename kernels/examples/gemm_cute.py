@@ -25,11 +25,12 @@ class Gemm:
     Args:
         settings: of the stamps, None for none.
         ranges: IKET ranges around the waits, to compare with.
-        in_flight: the consumers leave one group of wgmma running while they wait for the next stage.
+        in_flight: six stages, and the consumers leave one group of wgmma running while they wait for the next stage.
     """
 
     def __init__(self, settings: Any = None, ranges: bool = False, in_flight: bool = False) -> None:
         self.settings, self.ranges, self.in_flight = settings, ranges, in_flight
+        self.stages = 6 if in_flight else STAGES
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, trips: cutlass.Int32, slots, records):  # type: ignore[no-untyped-def]
@@ -45,8 +46,8 @@ class Gemm:
             (2, 1, 1),
             (64, TILE),
         )
-        smem_a = hopper_helpers.make_smem_layout_a(layout_a, TILER, kind, STAGES)
-        smem_b = hopper_helpers.make_smem_layout_b(layout_b, TILER, kind, STAGES)
+        smem_a = hopper_helpers.make_smem_layout_a(layout_a, TILER, kind, self.stages)
+        smem_b = hopper_helpers.make_smem_layout_b(layout_b, TILER, kind, self.stages)
         load = cute.nvgpu.cpasync.CopyBulkTensorTileG2SOp()
         one_a, one_b = cute.slice_(smem_a, (None, None, 0)), cute.slice_(smem_b, (None, None, 0))
         tma_a, source_a = cute.nvgpu.cpasync.make_tiled_tma_atom(load, a, one_a, (TILE, TILE_K))
@@ -83,12 +84,12 @@ class Gemm:
         )
 
         allocator = utils.SmemAllocator()
-        barriers = allocator.allocate_array(cutlass.Int64, 2 * STAGES)
+        barriers = allocator.allocate_array(cutlass.Int64, 2 * self.stages)
         held_a = allocator.allocate_tensor(cutlass.BFloat16, smem_a.outer, 1024, smem_a.inner)
         held_b = allocator.allocate_tensor(cutlass.BFloat16, smem_b.outer, 1024, smem_b.inner)
         ring = pipeline.PipelineTmaAsync.create(
             barrier_storage=barriers,
-            num_stages=STAGES,
+            num_stages=self.stages,
             producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 8),  # one arrival a warp
             tx_count=2 * TILE * TILE_K * 2,
@@ -107,7 +108,7 @@ class Gemm:
 
         if warpgroup == 0:
             if cute.arch.make_warp_uniform(thread // 32) == 0:
-                filled = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, STAGES)
+                filled = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.stages)
                 for k in cutlass.range(trips, unroll=1):
                     enter = stamps.read()
                     if cutlass.const_expr(self.ranges):
@@ -131,9 +132,9 @@ class Gemm:
             sums = cute.make_rmem_tensor(out.shape, cutlass.Float32)
             sums.fill(0.0)
             mma.set(cute.nvgpu.warpgroup.Field.ACCUMULATE, True)
-            ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
+            ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
             behind = 1 if self.in_flight else 0
-            done_with = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
+            done_with = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
             for k in cutlass.range(trips, unroll=1):
                 enter = stamps.read()
                 if cutlass.const_expr(self.ranges):
@@ -154,9 +155,12 @@ class Gemm:
                 if cutlass.const_expr(self.ranges):
                     iket.range_pop()
                 done = stamps.read()
-                if k >= behind:
-                    ring.consumer_release(done_with)
-                    done_with.advance()
+                if cutlass.const_expr(self.in_flight):
+                    if k > 0:
+                        ring.consumer_release(done_with)
+                        done_with.advance()
+                else:
+                    ring.consumer_release(ready)
                 stamps.store(1, {3: done, 4: stamps.read()}, k - behind)
                 ready.advance()
             if cutlass.const_expr(self.in_flight):

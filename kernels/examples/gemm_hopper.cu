@@ -40,6 +40,9 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
 #pragma unroll
     for (int i = 0; i < 64; ++i) d[i] = 0;
     unsigned stage = 0, phase = 0;
+#if IN_FLIGHT
+    unsigned before = empty;  // the barrier to arrive on once the group in flight is done
+#endif
 #pragma unroll 1
     for (unsigned k = 0; k < trips; ++k) {
         WSF_HOLD(Role, 0, k);
@@ -56,7 +59,12 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
         WSF_STORE(Role, 0x07, k);
         wgmma_wait<IN_FLIGHT>();
         WSF_HOLD(Role, 3, k - IN_FLIGHT);
-        if (thread == 0 && k + 1 > IN_FLIGHT) barrier_arrive(empty + (stage + STAGES - IN_FLIGHT) % STAGES * 8);
+#if IN_FLIGHT
+        if (thread == 0 && k > 0) barrier_arrive(before);
+        before = empty + stage * 8;
+#else
+        if (thread == 0) barrier_arrive(empty + stage * 8);
+#endif
         WSF_HOLD(Role, 4, k - IN_FLIGHT);
         if (++stage == STAGES) {
             stage = 0;

@@ -3,7 +3,8 @@
 // The pipeline of gemm_hopper.cu, but each CTA does tile after tile: iterations, stages and phases run on from tile to
 // tile, so the producer fills the ring for the next tile while the consumers store this one. With CLUSTER 2, CTAs come in
 // pairs of neighbours that share the columns: each loads half of B and multicasts it to both, so a stage is full when the
-// copies of both producers are there, and empty when the consumers of both CTAs are done with it.
+// copies of both producers are there, and empty when the consumers of both CTAs are done with it. Consumers leave one group
+// of wgmma in flight while they wait for the next stage, so a stage is free one iteration later than in gemm_hopper.cu.
 //
 // M a multiple of 128 * CLUSTER, N of 128, K of 64. Grid: any multiple of CLUSTER, 384 threads, dynamic shared memory
 // STAGES * 32768 + 1024 bytes. Tensor maps: box 64 x 128, of B 64 x 128 / CLUSTER, 128-byte swizzle. C has rows of n floats
@@ -13,7 +14,7 @@
 #include "wsformat_stamp.cuh"
 
 #ifndef STAGES
-#define STAGES 4
+#define STAGES 6
 #endif
 #ifndef CLUSTER
 #define CLUSTER 1
@@ -84,6 +85,7 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
         float d[64];
 #pragma unroll
         for (int i = 0; i < 64; ++i) d[i] = 0;
+        unsigned before = empty;  // the barrier to arrive on once the group in flight is done
 #pragma unroll 1
         for (unsigned i = 0; i < trips; ++i, ++k) {
             WSF_HOLD(Role, 0, k);
@@ -95,24 +97,32 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
 #pragma unroll
             for (unsigned j = 0; j < ROW_BYTES / 32; ++j) wgmma_64x128(d, a + 2 * j, b + 2 * j);
             wgmma_commit();
-            // The tensor cores are at work now: what this and the end of the last iteration read is stored meanwhile.
-            WSF_STORE(Role, 0x18, k - 1);
+            // The tensor cores are at work now: what was read before is stored meanwhile.
+            WSF_STORE(Role, 0x18, i > 0 ? k - 2 : ~0u);
             WSF_STORE(Role, 0x07, k);
-            wgmma_wait<0>();
-            WSF_HOLD(Role, 3, k);
-            arrive_everywhere(empty + stage * 8, thread);
-            WSF_HOLD(Role, 4, k);
+            if (i > 0) {
+                wgmma_wait<1>();
+                WSF_HOLD(Role, 3, k - 1);
+                arrive_everywhere(before, thread);
+                WSF_HOLD(Role, 4, k - 1);
+            }
+            before = empty + stage * 8;
             if (++stage == STAGES) {
                 stage = 0;
                 phase ^= 1;
             }
         }
+        WSF_STORE(Role, 0x18, trips > 1 ? k - 2 : ~0u);
+        wgmma_wait<0>();
+        WSF_HOLD(Role, 3, k - 1);
+        arrive_everywhere(before, thread);
+        WSF_HOLD(Role, 4, k - 1);
+        WSF_STORE(Role, 0x18, k - 1);
         WSF_STAMP(Role, 5, ordinal);
         const unsigned long long row = (work % rows * CLUSTER + mine.rank) * TILE + (Role - 1) * WARPGROUP_ROWS;
         store_64x128(d, c + row * n + work / rows * TILE, n);
         WSF_STAMP(Role, 6, ordinal);
     }
-    WSF_STORE(Role, 0x18, k - 1);
 }
 
 extern "C" __global__ void

@@ -23,6 +23,7 @@ class Variant(problem.Variant):
         cluster: CTAs that share the columns of a tile, 1 or 2.
     """
 
+    stages: int = 6
     kernel: str = "gemm_persistent"
     cluster: int = 1
 
