@@ -16,12 +16,16 @@ from wsformat.cli import (
     convert,
     critical,
     demo,
+    diff,
     digest,
     doctor,
     files,
     hardware,
     iterations,
+    lake,
+    lake_questions,
     overlap,
+    passes,
     picture,
     predict,
     query,
@@ -86,10 +90,12 @@ app.command("states", rich_help_panel=LOOK)(states.states)
 app.command("waits", rich_help_panel=LOOK)(waits.waits)
 app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)
 app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
+app.command("passes", rich_help_panel=LOOK)(passes.passes)
 app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("open", rich_help_panel=LOOK)(serve.open_)
 app.command("report", rich_help_panel=LOOK)(report.report)
+app.command("diff", rich_help_panel=LOOK)(diff.diff)
 app.command("query", rich_help_panel=LOOK)(query.query)
 app.command("predict", rich_help_panel=EXPLAIN)(predict.predict)
 app.command("digest", rich_help_panel=EXPLAIN)(digest.digest)
@@ -100,6 +106,8 @@ app.command("zip", rich_help_panel=KEEP)(files.zip_)
 app.command("unzip", rich_help_panel=KEEP)(files.unzip)
 app.command("seal", rich_help_panel=KEEP)(files.seal)
 app.command("upgrade", rich_help_panel=KEEP)(files.upgrade)
+lake_questions.attach(lake.lake_app)
+app.add_typer(lake.lake_app, name="lake", rich_help_panel=KEEP)
 
 
 def main() -> None:

@@ -35,15 +35,29 @@ def query(
     """Ask anything in SQL: every table and every derived view is there by name."""
     import sys
 
+    text = sys.stdin.read() if sql == "-" else sql
+    opened = scopes.open_bundle(bundle)
+    with opened.duckdb() as connection:
+        answer(connection, text, json=json, csv=csv, output=output, force=force)
+
+
+def answer(
+    connection: duckdb.DuckDBPyConnection, text: str, *, json: bool, csv: bool, output: Path | None, force: bool
+) -> None:
+    """Run one SELECT and print its rows, or write them to a file.
+
+    Raises:
+        BadRequest: the query or the options are wrong.
+    """
+    import sys
+
     from wsformat.cli import output as out
     from wsformat.cli import sink
     from wsformat.derive import run
 
     if json and csv:
         raise BadRequest("--json and --csv exclude each other")
-    text = sys.stdin.read() if sql == "-" else sql
-    opened = scopes.open_bundle(bundle)
-    with opened.duckdb() as connection, interruptible(connection):
+    with interruptible(connection):
         _check_statement(connection, text)
         if output is not None:
             name = "json" if json else "csv" if csv else ""

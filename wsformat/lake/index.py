@@ -1,0 +1,158 @@
+"""The index of a lake, its table ``captures``: the only place that says which captures there are.
+
+A row that was added counts until a tombstone with its capture_id and lake_add is there. An addition commits its rows of
+every other table first and its rows of the index last, in one snapshot: before that nobody counts the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from wsformat.errors import BadRequest, MalformedInput
+from wsformat.lake.catalog import DataFile
+from wsformat.lake.layout import INDEX, owner
+from wsformat.lake.store import Store
+
+if TYPE_CHECKING:
+    from wsformat.lake.home import Lake
+
+
+@dataclass(frozen=True)
+class Index:
+    """The index at one moment.
+
+    Attributes:
+        table: the Iceberg table, None when nothing was ever added.
+        files: its data files.
+        adds: additions that count, at least in part.
+        removed: (capture_id, addition) of every tombstone.
+        runs: compactions that made some of its files; after each, tombstones may be gone.
+    """
+
+    table: Any
+    files: list[DataFile]
+    adds: frozenset[str]
+    removed: frozenset[tuple[str, str]]
+    runs: frozenset[str] = frozenset()
+
+    def counts(self, file: DataFile) -> bool:
+        """Whether rows of a data file may count: its addition is in the index, or it was compacted from such."""
+        kind, identifier = owner(file.uri)
+        return kind == "compact" or (kind == "add" and identifier in self.adds)
+
+
+def engine(store: Store, *, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection that reads the files of the lake, on a disk by itself, elsewhere through fsspec."""
+    connection = duckdb.connect()
+    if threads is not None:
+        connection.execute(f"SET threads = {int(threads)}")
+    if not store.local:
+        connection.register_filesystem(store.fs)
+    return connection
+
+
+def scan(store: Store, files: Sequence[DataFile], *, evolved: bool = False) -> str:
+    """SQL source over data files, as they are stored."""
+    # A star or bracket of a path is no pattern.
+    names = ", ".join(quote(re.sub(r"([*?\[])", r"[\1]", store.path(file.uri))) for file in files)
+    union = ", union_by_name = true" if evolved else ""
+    return f"read_parquet([{names}], hive_partitioning = false{union})"
+
+
+def quote(text: str) -> str:
+    """A string literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def fetch(lake: Lake, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+    """Rows of a query of our own over data files.
+
+    Raises:
+        MalformedInput: a file is missing or damaged.
+    """
+    with lake.engine() as connection:
+        try:
+            return connection.sql(sql, params=list(parameters) or None).to_arrow_table()
+        except duckdb.Error as error:
+            raise MalformedInput(
+                f"{lake.name}: {str(error).splitlines()[0]}", "Run `wsformat lake verify`; it names what is missing."
+            ) from error
+
+
+def read_index(lake: Lake) -> Index:
+    """The index as it is now."""
+    table, files = lake.table(INDEX)
+    if not files:
+        return Index(table, [], frozenset(), frozenset())
+    key = f"{INDEX}.index"
+    known = lake._known.get(key)
+    if known is not None and known[0] == table.metadata_location:
+        found: Index = known[1]
+        return found
+    rows = fetch(
+        lake,
+        f"SELECT lake_add, lake_removed, CASE WHEN lake_removed THEN capture_id ELSE '' END AS capture_id "
+        f"FROM {scan(lake.store, files, evolved=len(table.metadata.schemas) > 1)} GROUP BY ALL",
+    ).to_pylist()
+    removed = frozenset((row["capture_id"], row["lake_add"]) for row in rows if row["lake_removed"])
+    adds = frozenset(row["lake_add"] for row in rows if not row["lake_removed"])
+    runs = frozenset(identifier for kind, identifier in (owner(f.uri) for f in files) if kind == "compact")
+    index = Index(table, files, adds, removed, runs)
+    lake._known[key] = (table.metadata_location, index, [])
+    return index
+
+
+def gone_sql(index: Index) -> str:
+    """SQL condition on capture_id and lake_add that leaves out what tombstones remove; '' when there are none."""
+    if not index.removed:
+        return ""
+    gone = ", ".join(f"({quote(capture)}, {quote(add)})" for capture, add in sorted(index.removed))
+    return f"(capture_id, lake_add) NOT IN ({gone})"
+
+
+def visible_sql(lake: Lake, index: Index) -> str:
+    """SELECT over the rows of the index that count, tombstones and what they remove left out."""
+    source = scan(lake.store, index.files, evolved=len(index.table.metadata.schemas) > 1)
+    condition = gone_sql(index)
+    return f"SELECT * FROM {source} WHERE NOT lake_removed{f' AND {condition}' if condition else ''}"
+
+
+def lookup(lake: Lake, index: Index, captures: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Rows of the index of those captures that count, by capture_id."""
+    wanted = list(captures)
+    if not index.files or not wanted:
+        return {}
+    rows = fetch(lake, f"SELECT * FROM ({visible_sql(lake, index)}) WHERE capture_id IN (SELECT unnest(?))", [wanted])
+    return {row["capture_id"]: row for row in rows.to_pylist()}
+
+
+def resolve(lake: Lake, index: Index, wanted: Sequence[str]) -> list[str]:
+    """Full ids of captures that are named by their id, its start, or their label.
+
+    Raises:
+        BadRequest: no such capture, or several.
+    """
+    if not index.files:
+        raise BadRequest(f"{lake.name}: holds no capture")
+    found = []
+    for text in wanted:
+        rows = fetch(
+            lake,
+            f"SELECT capture_id, label FROM ({visible_sql(lake, index)}) "
+            "WHERE starts_with(capture_id, ?) OR label = ? ORDER BY capture_id",
+            [text, text],
+        ).to_pylist()
+        exact = [row["capture_id"] for row in rows if row["capture_id"] == text]
+        chosen = exact or [row["capture_id"] for row in rows]
+        if len(chosen) != 1:
+            what = "no capture" if not chosen else f"{len(chosen)} captures"
+            hint = "`wsformat lake ls` lists them." if not chosen else f"Such as {', '.join(chosen[:4])}."
+            raise BadRequest(f"{lake.name}: {what} {text!r}", hint)
+        found.append(chosen[0])
+    return list(dict.fromkeys(found))
