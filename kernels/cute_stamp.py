@@ -238,6 +238,10 @@ class Stamps:
         """The clock now, to be stored later; 0 when off."""
         return cutlass.Int32(0) if self.settings is None else cutlass.Int32(_asm(CLOCK, T.i32(), [], "=r"))
 
+    def nothing(self) -> Any:
+        """First value of what one iteration reads and the next one stores, as ``k - 1``; iteration -1 is dropped."""
+        return cutlass.Int32(0)
+
     def stamp(self, role: int, event: int, iteration: Any) -> None:
         """Read the clock and store it."""
         if self._made(role, event):

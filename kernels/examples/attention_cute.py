@@ -206,6 +206,7 @@ class Attention:
             once = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
             ring_q.consumer_wait(once)
             ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
+            pv_done = v_released = stamps.nothing()
             for n in cutlass.range(trips, unroll=1):
                 k_enter = stamps.read()
                 with self.range("k_wait"):
@@ -222,6 +223,8 @@ class Attention:
                         s,
                     )
                 cute.nvgpu.warpgroup.commit_group()
+                # The tensor cores are at work now: what was read here and at the end of the last one is stored meanwhile.
+                stamps.store(1, {6: pv_done, 8: v_released}, n - 1)
                 stamps.store(1, {0: k_enter, 1: k_leave}, n)
                 with self.range("qk_wait"):
                     cute.nvgpu.warpgroup.wait_group(0)
@@ -244,8 +247,9 @@ class Attention:
                     cute.nvgpu.warpgroup.wait_group(0)
                 pv_done = stamps.read()
                 ring_v.consumer_release(ready)
-                stamps.store(1, {6: pv_done, 8: stamps.read()}, n)
+                v_released = stamps.read()
                 ready.advance()
+            stamps.store(1, {6: pv_done, 8: v_released}, trips - 1)
             for row in cutlass.range_constexpr(2):
                 total[row] = 1.0 / over_row(total[row], plus)
             for i in cutlass.range_constexpr(cute.size(o)):

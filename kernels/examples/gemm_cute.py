@@ -135,6 +135,7 @@ class Gemm:
             ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
             behind = 1 if self.in_flight else 0
             done_with = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
+            done = freed = stamps.nothing()
             for k in cutlass.range(trips, unroll=1):
                 enter = stamps.read()
                 if cutlass.const_expr(self.ranges):
@@ -148,6 +149,8 @@ class Gemm:
                     at = (None, None, block, ready.index)
                     cute.gemm(mma, sums, fragment_a[at], fragment_b[at], sums)
                 cute.nvgpu.warpgroup.commit_group()
+                # The tensor cores are at work now: what was read here and at the end of the last one is stored meanwhile.
+                stamps.store(1, {3: done, 4: freed}, k - 1 - behind)
                 stamps.store(1, {0: enter, 1: leave, 2: leave}, k)
                 if cutlass.const_expr(self.ranges):
                     iket.range_push("mma_wait")
@@ -161,11 +164,12 @@ class Gemm:
                         done_with.advance()
                 else:
                     ring.consumer_release(ready)
-                stamps.store(1, {3: done, 4: stamps.read()}, k - behind)
+                freed = stamps.read()
                 ready.advance()
             if cutlass.const_expr(self.in_flight):
+                stamps.store(1, {3: done, 4: freed}, trips - 2)
                 cute.nvgpu.warpgroup.wait_group(0)
-                done = stamps.read()
-                stamps.store(1, {3: done, 4: done}, trips - 1)
+                done = freed = stamps.read()
+            stamps.store(1, {3: done, 4: freed}, trips - 1)
             cute.autovec_copy(sums, out)
         stamps.end()
