@@ -223,7 +223,7 @@ class Attention:
                         s,
                     )
                 cute.nvgpu.warpgroup.commit_group()
-                # The tensor cores are at work now: what was read here and at the end of the last one is stored meanwhile.
+                # The tensor cores are at work now: what this and the last iteration read is stored meanwhile.
                 stamps.store(1, {6: pv_done, 8: v_released}, n - 1)
                 stamps.store(1, {0: k_enter, 1: k_leave}, n)
                 with self.range("qk_wait"):

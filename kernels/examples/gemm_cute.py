@@ -149,7 +149,7 @@ class Gemm:
                     at = (None, None, block, ready.index)
                     cute.gemm(mma, sums, fragment_a[at], fragment_b[at], sums)
                 cute.nvgpu.warpgroup.commit_group()
-                # The tensor cores are at work now: what was read here and at the end of the last one is stored meanwhile.
+                # The tensor cores are at work now: what this and the last iteration read is stored meanwhile.
                 stamps.store(1, {3: done, 4: freed}, k - 1 - behind)
                 stamps.store(1, {0: enter, 1: leave, 2: leave}, k)
                 if cutlass.const_expr(self.ranges):
