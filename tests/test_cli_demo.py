@@ -59,6 +59,9 @@ def test_everything_is_written_and_listed(made: tuple[Path, str]) -> None:
     assert (out / "timeline.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (out / "timeline.svg").read_text()
     assert "<html" in (out / "timeline.html").read_text().lower()
+    page = (out / "report.html").read_text()
+    assert "consumer1 paces the kernel" in page
+    assert page.count("<figure class=wsf ") >= 4
     assert (out / "summary.md").read_text().startswith(text[: text.index("\nWritten to ")].rstrip())
 
 
@@ -85,6 +88,11 @@ def test_what_the_captures_say(made: tuple[Path, str]) -> None:
     assert all(50 < share < 60 for share in blocked)
     assert len(blocked) == 2
     assert "producer paces the CTA" in slow
+    judged = dict(
+        re.findall(r"^- (balanced|low_probe|slow_producer): ([a-z ]+(?:\([ab]\))?)\. The loop takes", text, re.M)
+    )
+    assert judged == {"balanced": "agree", "low_probe": "agree", "slow_producer": "model incomplete (a)"}
+    assert "Main cause: slow producer (producer)" in slow
 
 
 def test_the_demo_repeats_and_replaces_only_its_own(made: tuple[Path, str]) -> None:
@@ -119,6 +127,9 @@ def test_the_demo_says_when_pictures_are_missing(tmp_path: Path, monkeypatch: py
     assert result.exit_code == 0, result.output
     assert "No pictures: altair is not installed" in result.stdout
     assert not list((tmp_path / "out").glob("timeline.*"))
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "consumer1 paces the kernel" in page  # words and tables need no package for pictures
+    assert "<svg" not in page
     assert "no pictures: altair" in (tmp_path / "out" / "summary.md").read_text()
 
 

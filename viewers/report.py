@@ -10,13 +10,13 @@ from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest
 from wsformat.version import __version__
 from wsformat.viewers import report_capture, report_counters, report_figures, report_headline, report_plan
-from wsformat.viewers.report_ask import Asker, literal
+from wsformat.viewers.report_ask import Asker, literal, shared
 from wsformat.viewers.report_capture import Seen
 from wsformat.viewers.report_model import Block, Column, Document, Note, Section, Table, Text, sentence
 
 MOST_CAPTURES = 6
 """Captures with a timeline on one page; more are counted and left out."""
-KEPT = ("point", "span", "recorded_window", "state_interval", "role_state", "wait", "overlap")
+KEPT = ("point", "span", "recorded_window", "state_interval", "role_state", "overlap", "wait_edge", "wait")
 """Views that several questions need."""
 
 
@@ -54,6 +54,7 @@ def report(
     """
     called = name or (bundle.path.name if bundle.path is not None else "X.wsformat")
     with bundle.duckdb(materialise=KEPT) as connection:
+        bundle = shared(bundle, connection)
         asker = Asker(bundle, connection, called)
         chosen, notes = _chosen(asker, capture_id)
         parts = []

@@ -16,6 +16,45 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True)
+class Shared(Bundle):
+    """A bundle whose questions all go to one connection: a page asks many, and most need the same views.
+
+    Attributes:
+        connection: over the bundle; whoever opened it closes it.
+    """
+
+    connection: Any = None
+
+    def duckdb(self, **_: Any) -> Any:
+        """The connection, lent: to leave its context does not close it. What is to be materialised was so before."""
+        return _Lent(self.connection)
+
+
+class _Lent:
+    """A connection that its user cannot close."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def close(self) -> None:
+        """Nothing: the owner closes it."""
+
+
+def shared(bundle: Bundle, connection: Any) -> Shared:
+    """The bundle with every question going to that connection."""
+    return Shared(bundle.data, bundle.manifest, bundle.path, connection)
+
+
+@dataclass(frozen=True)
 class Asker:
     """An open bundle and the queries that were asked so far.
 

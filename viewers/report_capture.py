@@ -193,7 +193,7 @@ def sections(seen: Seen, figures: dict[str, Block], prefix: str) -> list[Section
     """States, waits, overlap, iterations, each with its picture where there is one."""
     made = [
         _section(prefix, "states", "Who did what", figures, _states(seen)),
-        _section(prefix, "path", "Who paces the CTA", figures, _paced(seen)),
+        _section(prefix, "critical-path", "Who paces the CTA", figures, _paced(seen)),
         _section(prefix, "waits", "Who waited on what", figures, _waits(seen)),
         _section(prefix, "overlap", "Who works at the same time", figures, _overlap(seen)),
         _section(prefix, "iterations", "How fast the loop is", figures, _iterations(seen)),

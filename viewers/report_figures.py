@@ -23,18 +23,21 @@ def figures(bundle: Bundle, asker: Asker, seen: Seen) -> dict[str, Block]:
     if seen.judged:
         wanted += [n for n, rows in (("waits", seen.waits.rows), ("overlap", seen.overlap.rows)) if rows]
         wanted += ["iterations"] if seen.iterations.rows else []
+        wanted += ["critical-path"] if seen.path is not None else []
     wanted += ["grid"] if seen.ctas >= GRID else []
     made: dict[str, Block] = {}
     for name in wanted:
         options = dict(where)
-        if name == "timeline":
+        if name in ("timeline", "critical-path"):
             options |= {"cta": seen.cta} if seen.cta >= 0 else {}
-            options |= window(asker, seen)
-        key = asker.prefix + name
+        options |= window(asker, seen) if name == "timeline" else {}
+        key = f"{asker.prefix}fig-{name}"
         try:
             figure = draw(bundle, name, **options)
         except MissingDependency as error:
-            return {"timeline": Figure(asker.prefix + "timeline", "No pictures", f"{error.message} {error.hint}", "")}
+            return {
+                "timeline": Figure(f"{asker.prefix}fig-timeline", "No pictures", f"{error.message} {error.hint}", "")
+            }
         except BadRequest as error:
             made[name] = Figure(key, name, f"No picture: {error.message}.", "")
             continue

@@ -37,6 +37,9 @@ CASES = {
 }
 """Name of each bundle: stem of its buffer, stem and stamps of its further launches, and what it is."""
 PICTURES = ("timeline.html", "timeline.png", "timeline.svg")
+PAGE = "report.html"
+BUDGET = "hopper_gemm"
+"""What an iteration of this GEMM asks of the hardware; ships with the package."""
 ZOOM = "20:28"
 SQL = """SELECT role, barrier, iteration, ticks, blocked_ticks, verdict, producer_role, producer_event, late
 FROM wait ORDER BY blocked_ticks DESC, lane, iteration LIMIT 5"""
@@ -61,7 +64,7 @@ def demo(output: Folder = Path("out")) -> None:
 
         def tell(step: str, done: int) -> None:
             if advance is not None:
-                advance(step, done, 5)
+                advance(step, done, 7)
 
         tell("import", 0)
         with _samples() as folder:
@@ -75,13 +78,18 @@ def demo(output: Folder = Path("out")) -> None:
                 found[name] = story.results(scope)
                 if name == "balanced":
                     found[name]["query"] = scope.rows(SQL)
-        tell("pictures", 3)
+        tell("reconcile", 3)
+        budgeted = {name: _with_budget(bundle) for name, bundle in bundles.items()}
+        verdicts = {name: _verdict(bundle) for name, bundle in budgeted.items()}
+        tell("pictures", 4)
         missing = _draw(bundles["balanced"], output)
-        tell("summary", 4)
+        tell("report", 5)
+        _report(budgeted["balanced"], output / PAGE, pictures=not missing)
+        tell("summary", 6)
     for name in (*story.RESULTS, "query"):
         write_text(output / f"{name}.json", json_text.dumps(found["balanced"][name], indent=1) + "\n")
     cases = {name: what for name, (*_, what) in CASES.items()}
-    short = story.summary(cases, reports, found)
+    short = story.summary(cases, reports, found, verdicts)
     write_text(output / "summary.md", short + story.details(output, cases, found["balanced"]["query"], SQL, missing))
     print(short)
     print(f"Written to {output}: {', '.join(name for name in files if not missing or name not in PICTURES)}.")
@@ -157,6 +165,33 @@ def _validated(bundle: Bundle) -> Any:
             f"{bundle.path}: the demo's own bundle breaks the standard: {report.text()}", report.problems
         )
     return report
+
+
+def _with_budget(bundle: Bundle) -> Bundle:
+    """The bundle with the prediction of its GEMM in the experiment of its stamped capture, in memory."""
+    from wsformat.budget import load
+    from wsformat.prediction import predict
+    from wsformat.prediction_store import joined
+
+    own = next(row["capture_id"] for row in bundle.table("captures").to_pylist() if row["kind"] == "stamped")
+    return joined(bundle, [predict(load(BUDGET))], own)
+
+
+def _verdict(bundle: Bundle) -> tuple[str, str]:
+    """Verdict of the reconciliation, and the sentence that explains it."""
+    from wsformat.viewers.reconcile import reconcile
+
+    made = reconcile(bundle)
+    return made.verdict.verdict, made.verdict.text
+
+
+def _report(bundle: Bundle, target: Path, *, pictures: bool) -> None:
+    from wsformat.cli.sink import write_text
+    from wsformat.viewers.report import report
+    from wsformat.viewers.report_page import page
+
+    made = report(bundle, budget=BUDGET, name="balanced.wsformat", pictures=pictures)
+    write_text(target, page(made))
 
 
 def _draw(bundle: Bundle, output: Path) -> str:

@@ -147,13 +147,19 @@ def markdown(table: list[list[str]]) -> list[str]:
     return [lines[0], rule, *lines[1:]]
 
 
-def summary(cases: Mapping[str, str], reports: Mapping[str, Any], found: Mapping[str, Found]) -> str:
+def summary(
+    cases: Mapping[str, str],
+    reports: Mapping[str, Any],
+    found: Mapping[str, Found],
+    verdicts: Mapping[str, tuple[str, str]],
+) -> str:
     """What was done and what the captures say, as Markdown that reads well in a terminal.
 
     Args:
         cases: per bundle what it is.
         reports: validation report of each bundle.
         found: :func:`results` of each bundle.
+        verdicts: of each bundle against the budget of its loop, with the sentence that explains it.
     """
     first, *others = cases
     main = found[first]
@@ -185,6 +191,8 @@ def summary(cases: Mapping[str, str], reports: Mapping[str, Any], found: Mapping
         lines += ["", f"## {name}: {cases[name]}", ""]
         for part in (speed, stalls, pace):
             lines += [f"- {line}" for line in part(found[name])]
+    lines += ["", "## Against its budget", ""]
+    lines += [f"- {name}: {verdict}. {text}" for name, (verdict, text) in verdicts.items()]
     return "\n".join([*lines, ""])
 
 
@@ -224,4 +232,5 @@ def written(cases: Mapping[str, str]) -> dict[str, str]:
         "timeline.png": "the same as a picture",
         "timeline.svg": "the same for a paper",
     }
+    files["report.html"] = "all of it on one page, the answer first; every number links to the SQL that makes it"
     return files | {"summary.md": "this text"}
