@@ -86,15 +86,7 @@ def answered(text: str) -> str:
         return QUESTION.sub(answer, text)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or with --check say whether it is up to date."""
-    text = PAGE.read_text(encoding="utf-8")
-    fresh = answered(text)
-    if "--check" in arguments:
-        return int(fresh != text)
-    PAGE.write_text(fresh, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    from made_page import keep
+
+    sys.exit(keep(PAGE, answered, sys.argv[1:]))

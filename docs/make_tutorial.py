@@ -53,15 +53,7 @@ def filled(text: str) -> str:
             os.chdir(before)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or with --check say whether it is up to date."""
-    text = PAGE.read_text(encoding="utf-8")
-    fresh = filled(text)
-    if "--check" in arguments:
-        return int(fresh != text)
-    PAGE.write_text(fresh, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    from made_page import keep
+
+    sys.exit(keep(PAGE, filled, sys.argv[1:]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -13,23 +12,18 @@ pytestmark = pytest.mark.sources
 PAGE = Path(__file__).parents[1] / "docs" / "cookbook.md"
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    sys.path.insert(0, str(PAGE.parent))
-    try:
-        return importlib.import_module("make_cookbook")
-    finally:
-        sys.path.remove(str(PAGE.parent))
-
-
-def test_the_answers_are_those_of_the_queries(maker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def maker(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(PAGE.parent))
+    return importlib.import_module("make_cookbook")
+
+
+def test_the_answers_are_those_of_the_queries(maker: ModuleType) -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert maker.answered(text) == text, "run `python docs/make_cookbook.py`"
 
 
-def test_a_wrong_answer_would_be_replaced(maker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(PAGE.parent))
+def test_a_wrong_answer_would_be_replaced(maker: ModuleType) -> None:
     start = PAGE.read_text(encoding="utf-8").split("### 2.")[0]
     assert maker.answered(start.replace("| consumer0 | 51851 |", "| consumer0 | 51852 |")) == start
 

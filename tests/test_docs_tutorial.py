@@ -16,13 +16,10 @@ from wsformat.samples.__main__ import main
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    sys.path.insert(0, str(PAGE.parent))
-    try:
-        return importlib.import_module("make_tutorial")
-    finally:
-        sys.path.remove(str(PAGE.parent))
+@pytest.fixture
+def maker(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(PAGE.parent))
+    return importlib.import_module("make_tutorial")
 
 
 @pytest.mark.sources
