@@ -1,12 +1,14 @@
-"""Colours of the timeline, measured: the three states differ in greyscale and for colour-blind readers."""
+"""Colours of the pictures in both themes, measured: states differ for colour-blind readers too, text can be read."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
+from wsformat.viewers.panels import written_on
+from wsformat.viewers.theme import both_themes, counterparts, lighten, on_dark, variables
 from wsformat.viewers.timeline_layout import SHADES, luminance, palette, shade
 
 # Severity 1.0 of G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A physiologically-based model for simulation of
@@ -46,13 +48,20 @@ def contrast(a: float, b: float) -> float:
     return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
-def stall_tone() -> np.ndarray:
+THEMES = both_themes()
+
+
+def stall_tone(theme: str) -> np.ndarray:
     """What the hatch looks like from so far that its lines blur."""
-    stall = palette()["stall"]
+    stall = THEMES[theme]["stall"]
     return HATCHED * linear(stall["line"]) + (1 - HATCHED) * linear(stall["base"])
 
 
-ACTIVE = [shade(colour, step) for colour in palette()["active"] for step in range(len(SHADES))]
+ACTIVE = {
+    "light": [shade(colour, step) for colour in palette()["active"] for step in range(len(SHADES))],
+    "dark": [lighten(colour, step) for colour in THEMES["dark"]["active"] for step in range(len(SHADES))],
+}
+BY_THEME = [(theme, colour) for theme, colours in ACTIVE.items() for colour in colours]
 
 
 def test_lab_of_known_colours() -> None:
@@ -65,34 +74,73 @@ def test_lab_of_known_colours() -> None:
 
 
 @pytest.mark.parametrize("view", SIMULATED)
-@pytest.mark.parametrize("colour", ACTIVE)
-def test_active_never_looks_like_stall_or_untracked(colour: str, view: str) -> None:
-    assert distance(linear(colour), stall_tone(), view) > 20
-    assert distance(linear(colour), linear(palette()["untracked"]), view) > 35
+@pytest.mark.parametrize(("theme", "colour"), BY_THEME)
+def test_active_never_looks_like_stall_or_untracked(theme: str, colour: str, view: str) -> None:
+    assert distance(linear(colour), stall_tone(theme), view) > 20
+    assert distance(linear(colour), linear(THEMES[theme]["untracked"]), view) > 35
 
 
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("view", SIMULATED)
-def test_stall_untracked_and_paper_differ(view: str) -> None:
-    untracked, paper = linear(palette()["untracked"]), linear(palette()["paper"])
-    assert distance(stall_tone(), untracked, view) > 15
+def test_stall_untracked_and_paper_differ(theme: str, view: str) -> None:
+    untracked, paper = linear(THEMES[theme]["untracked"]), linear(THEMES[theme]["paper"])
+    assert distance(stall_tone(theme), untracked, view) > 15
     assert distance(untracked, paper, view) > 5  # faint, and still there
 
 
-def test_hatch_lines_stand_out_from_their_ground() -> None:
-    stall = palette()["stall"]
-    assert contrast(luminance(stall["line"]), luminance(stall["base"])) > 4.5
+@pytest.mark.parametrize("theme", THEMES)
+def test_hatch_lines_stand_out_from_their_ground(theme: str) -> None:
+    ink = THEMES[theme]
+    assert contrast(luminance(ink["stall"]["line"]), luminance(ink["stall"]["base"])) > 4.5
+    # Satisfied waits have the ground of a stall without its lines: the hatch and its edge carry the difference.
+    assert contrast(luminance(ink["stall"]["edge"]), luminance(ink["paper"])) > 3
+    assert contrast(luminance(ink["stall"]["edge"]), luminance(ink["satisfied"])) > 1.8
 
 
-@pytest.mark.parametrize("view", ["normal", "protanopia", "deuteranopia"])
-def test_the_first_roles_keep_apart(view: str) -> None:
-    for a, b in combinations(palette()["active"][:4], 2):
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", [view for view in SIMULATED if view != "greyscale"])
+def test_the_first_roles_keep_apart(theme: str, view: str) -> None:
+    """Beyond four, and in greyscale, names beside the rows tell roles apart."""
+    for a, b in combinations(THEMES[theme]["active"][:4], 2):
         assert distance(linear(a), linear(b), view) > 10, (a, b)
 
 
-def test_text_can_be_read() -> None:
-    ink = palette()
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_and_marks_have_contrast(theme: str) -> None:
+    """WCAG 2 level AA: 4.5 for text, 3 for marks."""
+    ink = THEMES[theme]
+    paper = luminance(ink["paper"])
     for name in ("ink", "quiet", "warning"):
-        assert contrast(luminance(ink[name]), luminance(ink["paper"])) > 4.5
-    for colour in ACTIVE:
-        written = ink["paper"] if luminance(colour) < 0.18 else ink["ink"]
-        assert contrast(luminance(written), luminance(colour)) > 4.2, colour
+        assert contrast(luminance(ink[name]), paper) > 4.5, name
+    for name in ("ink", "quiet"):
+        assert contrast(luminance(ink[name]), luminance(ink["untracked"])) > 4.5, name
+    for colour in ink["active"]:
+        assert contrast(luminance(colour), paper) > 4.5, colour  # names of roles are text in this colour
+    for colour in ACTIVE[theme]:
+        assert contrast(luminance(colour), paper) > 3, colour
+
+
+@pytest.mark.parametrize("colour", [c for c in counterparts() if c in ACTIVE["light"] or c in palette()["heat"]])
+def test_text_on_marks_can_be_read_in_both_themes(colour: str) -> None:
+    written = written_on(colour)
+    assert contrast(luminance(written), luminance(colour)) > 4.5
+    assert contrast(luminance(on_dark(written)), luminance(on_dark(colour))) > 4.5
+
+
+@pytest.mark.parametrize("view", SIMULATED)
+@pytest.mark.parametrize("theme", THEMES)
+def test_more_is_always_further_from_the_paper(theme: str, view: str) -> None:
+    paper = linear(THEMES[theme]["paper"])
+    steps = [distance(linear(colour), paper, view) for colour in THEMES[theme]["heat"]]
+    assert steps == sorted(steps)
+    assert min(b - a for a, b in pairwise(steps)) > 3
+
+
+def test_every_colour_has_one_counterpart() -> None:
+    known = counterparts()
+    assert set(ACTIVE["light"]) <= set(known)
+    assert [known[colour] for colour in palette()["active"]] == THEMES["dark"]["active"]
+    assert on_dark("#000000") != "#000000"  # a stored colour that would vanish is lightened
+    assert contrast(luminance(on_dark("#101040")), luminance(THEMES["dark"]["paper"])) > 3
+    assert on_dark("#ffeecc") == "#ffeecc"
+    assert f"--paper:light-dark({palette()['paper']},{THEMES['dark']['paper']})" in variables()

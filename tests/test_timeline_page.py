@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ def test_a_page_that_is_too_small_says_what_it_lacks(monkeypatch: pytest.MonkeyP
     low, high = small.data["window"]
     covered = [(tile["x0"], tile["x1"]) for tile in small.data["tiles"]]
     assert covered[0][0] <= low <= high <= covered[-1][1]
-    assert all(a[1] == b[0] for a, b in zip(covered, covered[1:], strict=False))  # no hole in what is exact
+    assert all(a[1] == b[0] for a, b in pairwise(covered))  # no hole in what is exact
     assert set(rows_of(small)) < set(rows_of(whole))
     assert len(small.html()) < limit
 

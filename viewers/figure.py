@@ -53,6 +53,12 @@ class Figure:
         drawn: str = render.to_svg(self.spec, palette()["stall"])
         return drawn
 
+    @cached_property
+    def untitled(self) -> str:
+        """The SVG without headline, for pages that have it in words."""
+        drawn: str = render.to_svg({k: v for k, v in self.spec.items() if k != "title"}, palette()["stall"])
+        return drawn
+
     def png(self, scale: float = 2.0) -> bytes:
         """The picture as PNG, two pixels to a CSS pixel by default."""
         drawn: bytes = render.to_png(self.svg, scale)
@@ -85,7 +91,7 @@ class Figure:
         """
         key = re.sub(r"[^A-Za-z0-9_-]", "-", key) or f"wsf-{self.name}"
         words = html.escape
-        svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{key}-", self.svg)
+        svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{key}-", self.untitled)
         head = f"<h{level}>{words(self.title[0])}</h{level}>" if heading else ""
         below = "".join(f"<p class=wsf-sub>{words(line)}</p>" for line in self.title[1:]) if heading else ""
         notes = "".join(f"<p class=wsf-note>{words(note)}</p>" for note in self.notes)

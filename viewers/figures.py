@@ -9,6 +9,7 @@ from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest
 from wsformat.viewers.critical_figure import critical_path
 from wsformat.viewers.figure import Figure
+from wsformat.viewers.grid_figure import grid
 from wsformat.viewers.iterations_figure import iterations
 from wsformat.viewers.overlap_figure import overlap
 from wsformat.viewers.timeline import NARROWEST, WIDEST
@@ -19,6 +20,7 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "timeline": timeline_figure,
     "waits": waits,
     "iterations": iterations,
+    "grid": grid,
     "overlap": overlap,
     "critical-path": critical_path,
 }

@@ -164,7 +164,7 @@ def _spec(
     if clean_slope:
         notes = [*notes, "Dashed line: the loop of clean launches, without stamps, by slope."]
     parts.append(legend(fills, plot, notes, left))
-    return sheet(parts, scope.title, width, alt)
+    return sheet(parts, scope.title, width, alt, right=right + 30 if right else 0)
 
 
 def _stretched(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -220,6 +220,7 @@ def _panel(
         ):
             if b > a:
                 shade.append({"x": a, "x1": b, "y": domain[0], "y1": domain[1], "what": what})
+    border = [{"x": x} for part in shade for x in (part["x"], part["x1"]) if extent[0] < x < extent[1]]
     band: Marks = []
     line: Marks = []
     dots: Marks = []
@@ -255,7 +256,9 @@ def _panel(
     size = 26 if len(rows) <= 140 else 12
     layers = [
         layer("rect", shade, {"x": x, "x2": {"field": "x1"}, "y": y, "y2": {"field": "y1"}}, fill=ink["heat"][1]),
-        layer("rect", band, {"x": x, "x2": {"field": "x1"}, "y": y, "y2": {"field": "y1"}}, fill=ink["satisfied"]),
+        layer("rule", border, {"x": x}, stroke=ink["quiet"], strokeWidth=0.8, strokeDash=[2, 2], clip=True),
+        layer("rect", band, {"x": x, "x2": {"field": "x1"}, "y": y, "y2": {"field": "y1"}}, fill=ink["satisfied"],
+              stroke=ink["quiet"], strokeWidth=0.4),
         layer("line", line, {"x": x, "y": y}, stroke=colour, strokeWidth=0.9, clip=True),
         *[
             layer("point", [dot for dot in dots if dot["shape"] == shape], {"x": x, "y": y, "fill": own("fill")},

@@ -113,7 +113,9 @@ def legend(entries: Sequence[tuple[str, str]], width: float, notes: Sequence[str
     return panel([swatches, pixels(texts)], width, bottom)
 
 
-def sheet(parts: Sequence[Part], title: Sequence[str], width: float, alt: str, *, spacing: float = 14) -> Part:
+def sheet(
+    parts: Sequence[Part], title: Sequence[str], width: float, alt: str, *, spacing: float = 14, right: float = 0
+) -> Part:
     """The whole picture: panels one above the other under a title.
 
     Args:
@@ -122,8 +124,14 @@ def sheet(parts: Sequence[Part], title: Sequence[str], width: float, alt: str, *
         width: of the whole picture, in pixels.
         alt: alternative text.
         spacing: between panels.
+        right: room that texts take at the right of the panels.
     """
     ink = palette()
+    # Text reaches further in a browser with wide letters than where the picture was measured, so the picture is given
+    # its width by a line that does not show.
+    last = parts[-1]
+    edge = rules([{"px": last["width"], "px1": last["width"] + right, "py": 0, "py1": 0}], strokeOpacity=0)
+    parts = [*parts[:-1], {**last, "layer": [*last["layer"], edge]}]
     return {
         "$schema": SCHEMA,
         "description": alt,

@@ -159,7 +159,7 @@ def _spec(
     if any(row["unjudged_ticks"] for row in rows):
         fills.append((paint["unjudged"], "unjudged: no declared edge, or no stamp of the signal"))
     parts.append(legend(fills, plot, notes, left))
-    return sheet(parts, scope.title, width, alt, spacing=10)
+    return sheet(parts, scope.title, width, alt, spacing=10, right=right)
 
 
 def _panel(
@@ -219,14 +219,17 @@ def _panel(
         f"median {short(row['median_ticks'])}, longest {short(row['most_ticks'])}",
     ]
     if row["binding_role"]:
-        others = f" and {row['producers'] - 1} more" if row["producers"] > 1 else ""
-        beside.append(f"bound by {clean(row['binding_role'], 16)}.{clean(row['binding_event'], 14)}{others}")
+        beside.append(f"bound by {clean(row['binding_role'], 13)}.{clean(row['binding_event'], 12)}")
         beside.append(f"signal to exit {short(row['least_slack'])} to {short(row['most_slack'])}")
+        if row["producers"] > 1:
+            others = row["producers"] - 1
+            beside.append(f"and by {others} other{'s' if others > 1 else ''} (table)")
     else:
         beside.append("bound by: unknown")
     layers = [bar_layer, pixels(names, fontWeight="bold", fontSize=FONT), pixels(texts, fill=ink["quiet"])]
     if right:
-        layers.append(pixels([{"px": plot + 16, "py": 8 + LINE * n, "text": text} for n, text in enumerate(beside)]))
+        placed = [{"px": plot + 16, "py": 8 + LINE * n, "text": text} for n, text in enumerate(beside)]
+        layers.append(pixels(placed, limit=right - 16))
         return panel(layers, plot, HEIGHT)
     # A column of a paper has no room beside the bars: the words go under them.
     offset = HEIGHT + (46 if last else 12)
