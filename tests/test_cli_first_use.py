@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import cli_case
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -102,3 +104,36 @@ def test_names_of_roles_have_room_in_a_wide_font(gemm: Path) -> None:
     longest = max(len(label(bar.row)) for bar in layout.bars)
     assert longest == len("consumer0")
     assert layout.left - 12 >= 0.69 * layout.font * longest
+
+
+def test_sql_may_begin_with_a_comment(gemm: Path) -> None:
+    assert ok("query", gemm, "-- how many\nSELECT COUNT(*) AS n FROM events", "--json") == '[\n {"n": 900}\n]\n'
+    for words in (["--jsno"], ["SELECT 1", "--jsno"], ["-x"]):
+        result = CliRunner().invoke(app, ["query", str(gemm), *words])
+        assert result.exit_code == 2
+        assert words[-1] in result.stderr
+
+
+def test_a_column_of_another_type_is_named_and_a_cast_of_ones_own_is_not(gemm: Path) -> None:
+    stored = pq.read_table(gemm / "events.parquet")
+    text = pa.array([f"x{t}" for t in stored["t"].to_pylist()])
+    pq.write_table(stored.set_column(stored.schema.get_field_index("t"), "t", text), gemm / "events.parquet")
+    result = CliRunner().invoke(app, ["states", str(gemm)])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: column t of a table file is not of the standard's type: cannot convert")
+    assert "`wsformat validate` names the table" in result.stderr
+    own = CliRunner().invoke(app, ["query", str(gemm), "SELECT CAST(role AS INT) FROM events"])
+    assert own.stderr.startswith("error: SQL: Conversion Error")
+
+
+def test_overlap_answers_for_every_capture_as_states_does(gemm: Path, tmp_path: Path) -> None:
+    other, both = tmp_path / "other.wsformat", tmp_path / "both.wsformat"
+    ok("import", sample("lowprobe_r0.i32"), "--spec", sample("gemm_roles.json"), "-O", "allow_unwritten=true",
+       "--label", "low", "-o", other)  # fmt: skip
+    ok("merge", gemm, other, "-o", both)
+    found = json.loads(ok("overlap", both, "consumer0", "consumer1", "--json"))
+    alone = [json.loads(ok("overlap", one, "consumer0", "consumer1", "--json")) for one in (gemm, other)]
+    assert sorted(found, key=lambda row: row["capture_id"]) == sorted(alone, key=lambda row: row["capture_id"])
+    assert len(json.loads(ok("overlap", both, "--json"))) == 6
+    assert ok("overlap", both, "consumer0", "consumer1").count("of union") == 2
+    assert CliRunner().invoke(app, ["overlap", str(both), "consumer0", "nobody"]).exit_code == 2

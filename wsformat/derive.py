@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from wsformat.bundle import Bundle, TableData
-from wsformat.errors import BadRequest
+from wsformat.errors import BadRequest, MalformedInput
 from wsformat.tables import DEFAULTS, SQL_TYPES, duckdb_ddl, read_schema_json, tables
 
 MEMORY_LIMIT = "3GB"
@@ -174,10 +174,20 @@ def run(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = 
 
     Raises:
         BadRequest: the query is wrong, with DuckDB's message.
+        MalformedInput: a column of a table file holds what its type in the standard cannot hold.
     """
     try:
         relation = connection.sql(query, params=parameters)
         result = relation.to_arrow_table() if relation is not None else pa.table({})
+    except duckdb.ConversionException as error:
+        # Table files are cast to the types of the standard; a cast in the query itself is its author's.
+        stored = re.search(r"[Cc]ould not (.*?) when casting from source column (\w+)", str(error))
+        if stored is None or re.search(r"\bcast\b|::", query, re.IGNORECASE):
+            raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
+        raise MalformedInput(
+            f"column {stored[2]} of a table file is not of the standard's type: cannot {stored[1]}",
+            "`wsformat validate` names the table (E305 TYPE_WRONG).",
+        ) from error
     except duckdb.Error as error:
         raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
     return result

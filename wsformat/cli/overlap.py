@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +45,9 @@ def overlap(
             raise BadRequest(
                 f"one {kind} named, two are needed", f"`wsformat overlap {bundle} A B`; {_known(scope, kind)}"
             )
+        if len(scope.captures) > 1:
+            _several(scope, kind, a, b, each, json)
+            return
         if a:
             found = [overlap_of(scope, kind, a, b)]
         else:
@@ -52,6 +57,33 @@ def overlap(
             print_json(found[0] if a else found)
         else:
             _print(scope, found, each)
+
+
+def _several(scope: Analysis, kind: str, a: str, b: str, each: bool, json: bool) -> None:
+    """The answer for each capture that has what is asked, one below the other; in JSON one list."""
+    from wsformat.cli.output import print_json
+
+    found: list[dict[str, Any]] = []
+    shown = 0
+    for capture in scope.captures:
+        own = replace(scope, captures=(capture,))
+        known = set_names(own, kind)
+        if a and b and not {a, b} <= set(known):
+            continue
+        pairs = [(a, b)] if a else list(combinations(known, 2))
+        answers = [overlap_of(own, kind, x, y) for x, y in pairs]
+        found += answers
+        if answers and not json:
+            if shown:
+                print()
+            _print(own, answers, each)
+            shown += 1
+    if a and not found:
+        raise BadRequest(f"no capture has {kind}s {a!r} and {b!r}", _known(scope, kind))
+    if json:
+        print_json(found)
+    elif not shown:
+        print("Fewer than two to compare in every capture.")
 
 
 def overlap_of(scope: Analysis, kind: str, a: str, b: str) -> dict[str, Any]:

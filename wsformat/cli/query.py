@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,9 @@ def query(
     """Ask anything in SQL: every table and every derived view is there by name."""
     import sys
 
+    if re.fullmatch(r"--?[a-z][a-z-]*(=\S*)?", sql):
+        # Unknown options are let through, for SQL that begins with a comment; one word is none.
+        raise BadRequest(f"no such option: {sql}", "Options: `wsformat query --help`.")
     text = sys.stdin.read() if sql == "-" else sql
     opened = scopes.open_bundle(bundle)
     with opened.duckdb() as connection:
