@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import reference_clocks
+import reference_grid
 import reference_passes
 import reference_waits
 
@@ -52,6 +53,9 @@ def one_capture(tables: Tables) -> dict[str, list[Row]]:
     lifetimes = reference_clocks.lifetime(tables, lanes)
     launches = reference_clocks.launch_lifetime(lifetimes)
     medians = reference_clocks.lifetime_median(launches)
+    clusters = reference_grid.cta_cluster(tables, lanes)
+    ctas = reference_grid.cta_ns(tables, lanes, windows, segments, clusters)
+    worked = reference_grid.cta_state(states, waits, windows)
     return {
         "point": points,
         "recorded_window": [{"lane": lane, **row} for lane, row in windows.items()],
@@ -75,6 +79,12 @@ def one_capture(tables: Tables) -> dict[str, list[Row]]:
         "launch_lifetime": launches,
         "lifetime_median": medians,
         "slope": reference_clocks.slope(medians),
+        "cta_cluster": clusters,
+        "cta_ns": ctas,
+        "cta_state": worked,
+        "grid_cta": reference_grid.grid_cta(ctas, worked),
+        "grid_sm": reference_grid.grid_sm(ctas, worked, segments),
+        "grid_launch": reference_grid.grid_launch(tables, ctas, segments),
     }
 
 

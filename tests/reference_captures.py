@@ -105,13 +105,16 @@ def one_capture(rng: Random, iterations: int) -> Tables:
                 "trip_count": rng.choice([-1, 4, 8, 16]),
                 "slots": rng.choice([-1, iterations, iterations, 8]),
                 "status": rng.choice(["ok", "ok", "ok", "failed"]),
-                **{f"grid_{x}": rng.choice([1, 1, 1, 2, -1]) for x in "xyz"},
+                **{f"grid_{x}": rng.choice([1, 1, 2, 2, 4, -1]) for x in "xyz"},
+                **{f"cluster_{x}": rng.choice([1, 1, 2, -1]) for x in "xyz"},
             }
         )
-        for cta in range(rng.randint(1, 2)):
-            clock = len(tables["clocks"])
-            tables["clocks"].append({"clock": clock, "scope": "sm", "unit": unit, "step_ticks": step})
-            anchors(rng, tables, launch, clock, base)
+        for cta in range(rng.randint(1, 3)):
+            # CTAs of one SM share its clock.
+            clock = len(tables["clocks"]) - (cta > 0 and rng.random() < 0.3)
+            if clock == len(tables["clocks"]):
+                tables["clocks"].append({"clock": clock, "scope": "sm", "unit": unit, "step_ticks": step})
+                anchors(rng, tables, launch, clock, base)
             lanes_of_cta(rng, tables, launch, cta, clock, base, iterations, spread, tame)
     device = len(tables["clocks"])
     tables["clocks"].append(
@@ -164,7 +167,7 @@ def lanes_of_cta(
             "warp": -1,
             "role": "",
             "kind": "cta",
-            "sm": cta,
+            "sm": clock if rng.random() < 0.9 else -1,
             "clock": clock,
             "t_start": rng.choice([start, start, -1]),
             "t_end": start + rng.randint(100, 4000),
@@ -183,7 +186,7 @@ def lanes_of_cta(
                     "warp": warp,
                     "role": role,
                     "kind": "warp",
-                    "sm": cta,
+                    "sm": clock,
                     "clock": clock if tame or rng.random() < 0.95 else max(0, clock - 1),
                     "records_kept": 1,
                     "completeness": "complete"

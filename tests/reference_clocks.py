@@ -173,7 +173,6 @@ def placed(pieces: list[Row], t: int, step: int | None) -> Row:
 
 def moment_segment(tables: Tables, points: list[Row], segments: list[Row], lanes: dict[int, Row]) -> list[Row]:
     moments = {(p["lane"], p["t"]) for p in points} | {(s["lane"], s["t1"]) for s in tables["spans"]}
-    moments |= {(lane, x[name]) for lane, x in lanes.items() for name in ("t_start", "t_end")}
     found = set()
     for lane, t in moments:
         if lane in lanes:

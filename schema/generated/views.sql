@@ -277,11 +277,13 @@ CREATE OR REPLACE VIEW clock_map AS
 -- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
 --   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
 -- ns_per_tick null: no map. error_ns null: an anchor has no bound.
-WITH line AS (
+WITH node AS (
+  SELECT capture_id, launch, clock, reference_clock, node, nodes, anchors, t, after_ticks, ns_origin, low_ns, high_ns, middle_ns, agrees FROM clock_node
+), line AS (
   SELECT n.capture_id, n.launch, n.clock, n.reference_clock, n.nodes, COALESCE(c.unit, 'tick') AS unit, CASE WHEN n.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END AS reference_unit,
          MIN(n.t) AS t_first, MAX(n.t) AS t_last, MIN(n.ns_origin) AS ns_origin, CAST(SUM(n.anchors) AS BIGINT) AS anchors, MIN(n.agrees) AS agrees,
          MIN(CASE WHEN n.node = 0 THEN n.middle_ns END) AS first_middle, MIN(CASE WHEN n.node = n.nodes - 1 THEN n.middle_ns END) AS last_middle
-  FROM clock_node n
+  FROM node n
   LEFT JOIN clocks c ON c.capture_id = n.capture_id AND c.clock = n.clock
   LEFT JOIN clocks r ON r.capture_id = n.capture_id AND r.clock = n.reference_clock
   GROUP BY n.capture_id, n.launch, n.clock, n.reference_clock, n.nodes, COALESCE(c.unit, 'tick'), CASE WHEN n.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END
@@ -299,7 +301,7 @@ WITH line AS (
          CASE WHEN reference_unit <> 'ns' THEN NULL WHEN t_last > t_first THEN (last_at - first_at) / CAST(t_last - t_first AS DOUBLE) WHEN unit = 'ns' THEN 1.0E0 END AS ns_per_tick
   FROM ended
 ), gap AS (
-  SELECT capture_id, launch, clock, reference_clock, node, after_ticks, low_ns, high_ns, after_ticks - LAG(after_ticks) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS ticks FROM clock_node
+  SELECT capture_id, launch, clock, reference_clock, node, after_ticks, low_ns, high_ns, after_ticks - LAG(after_ticks) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS ticks FROM node
 ), covered AS (
   SELECT s.capture_id, s.launch, s.clock, s.reference_clock, MAX(g.ticks) AS widest, MAX(g.high_ns - (s.first_at + CAST(g.after_ticks AS DOUBLE) * s.ns_per_tick)) AS above, MAX(s.first_at + CAST(g.after_ticks AS DOUBLE) * s.ns_per_tick - g.low_ns) AS below
   FROM sloped s JOIN gap g ON g.capture_id = s.capture_id AND g.launch = s.launch AND g.clock = s.clock AND g.reference_clock = s.reference_clock
@@ -342,10 +344,12 @@ FROM joined WHERE t_next IS NOT NULL;
 
 CREATE OR REPLACE VIEW moment_segment AS
 -- moment_segment: the piece of the map in which a moment lies, for every named moment and end of a span on a clock whose map has several pieces. launch is that of the map (-1: of the capture).
-WITH bent AS (
-  SELECT DISTINCT capture_id, launch, clock FROM clock_segment WHERE segments > 1
+WITH piece AS (
+  SELECT capture_id, launch, clock, segment, segments, t_first FROM clock_segment
 ), own AS (
-  SELECT DISTINCT capture_id, launch, clock FROM clock_segment
+  SELECT capture_id, launch, clock, segments FROM piece WHERE segment = 0
+), bent AS (
+  SELECT capture_id, launch, clock FROM own WHERE segments > 1
 ), lane_map AS (
   SELECT l.capture_id, l.lane, CASE WHEN o.clock IS NOT NULL THEN l.launch ELSE -1 END AS launch, l.clock
   FROM lanes l LEFT JOIN own o ON o.capture_id = l.capture_id AND o.launch = l.launch AND o.clock = l.clock
@@ -355,18 +359,31 @@ WITH bent AS (
   SELECT b.capture_id, b.launch, b.clock, p.t FROM point p JOIN bent_lane b ON b.capture_id = p.capture_id AND b.lane = p.lane
   UNION
   SELECT b.capture_id, b.launch, b.clock, s.t1 AS t FROM spans s JOIN bent_lane b ON b.capture_id = s.capture_id AND b.lane = s.lane
-  UNION
-  SELECT b.capture_id, b.launch, b.clock, l.t_start AS t FROM lanes l JOIN bent_lane b ON b.capture_id = l.capture_id AND b.lane = l.lane
-  UNION
-  SELECT b.capture_id, b.launch, b.clock, l.t_end AS t FROM lanes l JOIN bent_lane b ON b.capture_id = l.capture_id AND b.lane = l.lane
 ), run AS (
   SELECT capture_id, launch, clock, t, 1 AS is_moment, 0 AS segment FROM named
   UNION ALL
-  SELECT capture_id, launch, clock, t_first AS t, 0 AS is_moment, segment FROM clock_segment WHERE segments > 1
+  SELECT capture_id, launch, clock, t_first AS t, 0 AS is_moment, segment FROM piece WHERE segments > 1
 ), counted AS (
   SELECT capture_id, launch, clock, t, is_moment, MAX(segment) OVER (PARTITION BY capture_id, launch, clock ORDER BY t, is_moment, segment ROWS UNBOUNDED PRECEDING) AS segment FROM run
 )
 SELECT capture_id, launch, clock, t, segment FROM counted WHERE is_moment = 1;
+
+CREATE OR REPLACE VIEW cta_cluster AS
+-- cta_cluster: the cluster of each CTA that has a lane, by the grid and cluster of its launch; -1 where CTAs run alone or the sizes are unknown.
+-- cta = x + grid_x * (y + grid_y * z). Clusters are numbered likewise: x / cluster_x + clusters in x * (y / cluster_y + clusters in y * z / cluster_z).
+WITH sized AS (
+  SELECT capture_id, launch, grid_x, grid_y, grid_z, cluster_x, cluster_y, cluster_z, CAST(cluster_x AS BIGINT) * cluster_y * cluster_z AS cluster_ctas FROM launches
+  WHERE grid_x > 0 AND grid_y > 0 AND grid_z > 0 AND cluster_x > 0 AND cluster_y > 0 AND cluster_z > 0 AND grid_x % cluster_x = 0 AND grid_y % cluster_y = 0 AND grid_z % cluster_z = 0 AND CAST(cluster_x AS BIGINT) * cluster_y * cluster_z > 1
+), recorded AS (
+  SELECT DISTINCT capture_id, launch, cta FROM lanes WHERE cta >= 0
+), placed AS (
+  SELECT r.capture_id, r.launch, r.cta, s.cluster_ctas, s.cluster_x, s.cluster_y, s.cluster_z, CAST(s.grid_x / s.cluster_x AS BIGINT) AS across, CAST(s.grid_y / s.cluster_y AS BIGINT) AS down,
+         r.cta % s.grid_x AS x, CAST((r.cta - r.cta % s.grid_x) / s.grid_x AS BIGINT) % s.grid_y AS y, CAST((r.cta - r.cta % (CAST(s.grid_x AS BIGINT) * s.grid_y)) / (CAST(s.grid_x AS BIGINT) * s.grid_y) AS BIGINT) AS z
+  FROM recorded r LEFT JOIN sized s ON s.capture_id = r.capture_id AND s.launch = r.launch
+)
+SELECT capture_id, launch, cta, CAST(CASE WHEN cluster_ctas > 1 THEN (x - x % cluster_x) / cluster_x + across * ((y - y % cluster_y) / cluster_y + down * ((z - z % cluster_z) / cluster_z)) ELSE -1 END AS INT) AS cluster,
+       CAST(COALESCE(cluster_ctas, 1) AS INT) AS cluster_ctas
+FROM placed;
 
 CREATE OR REPLACE VIEW wait_kind AS
 -- wait_kind: every kind of wait (a stall span kind and the point that ends it) with each edge that is declared into that point; edge_kind 0 where there is none. Small.
@@ -695,8 +712,12 @@ CREATE OR REPLACE VIEW timeline_ns AS
 -- comparison is refused, not guessed.
 -- error_ns: the bound at both ends, as long as the rate is constant between neighbouring anchors: error of the piece + one step of the clock; outside the anchors it grows by twice the error
 -- of the piece over its length. Null: unknown. wander_ns: what comes on top where nothing shows the rate to be constant (see clock_segment); of both ends the greater.
-WITH line AS (
-  SELECT capture_id, launch, clock, reference_clock, segments, t_first, t_last, ns_first, ns_per_tick, error_ns, wander FROM clock_segment WHERE segment = 0
+WITH piece AS (
+  SELECT capture_id, launch, clock, reference_clock, segment, segments, t_first, t_last, ns_first, ns_per_tick, error_ns, wander FROM clock_segment
+), line AS (
+  SELECT capture_id, launch, clock, reference_clock, segments, t_first, t_last, ns_first, ns_per_tick, error_ns, wander FROM piece WHERE segment = 0
+), moment AS (
+  SELECT capture_id, launch, clock, t, segment FROM moment_segment
 ), placed AS (
   SELECT s.capture_id, s.lane, s.launch, s.cta, s.warp, s.role, s.span, s.state, s.iteration, s.span_id, s.complete, s.t0, s.t1, s.clock, c.unit,
          CASE WHEN c.step_ticks > 0 THEN c.step_ticks END AS step_ticks, CASE WHEN m.clock IS NOT NULL THEN m.launch ELSE w.launch END AS map_launch,
@@ -722,10 +743,10 @@ WITH line AS (
          CASE WHEN p.t0 < a.t_first THEN a.t_first - p.t0 WHEN p.t0 > a.t_last THEN p.t0 - a.t_last WHEN p.t0 - a.t_first < a.t_last - p.t0 THEN p.t0 - a.t_first ELSE a.t_last - p.t0 END AS far0,
          CASE WHEN p.t1 < b.t_first THEN b.t_first - p.t1 WHEN p.t1 > b.t_last THEN p.t1 - b.t_last WHEN p.t1 - b.t_first < b.t_last - p.t1 THEN p.t1 - b.t_first ELSE b.t_last - p.t1 END AS far1
   FROM placed p
-  JOIN moment_segment x ON x.capture_id = p.capture_id AND x.launch = p.map_launch AND x.clock = p.clock AND x.t = p.t0
-  JOIN moment_segment y ON y.capture_id = p.capture_id AND y.launch = p.map_launch AND y.clock = p.clock AND y.t = p.t1
-  JOIN clock_segment a ON a.capture_id = x.capture_id AND a.launch = x.launch AND a.clock = x.clock AND a.segment = x.segment
-  JOIN clock_segment b ON b.capture_id = y.capture_id AND b.launch = y.launch AND b.clock = y.clock AND b.segment = y.segment
+  JOIN moment x ON x.capture_id = p.capture_id AND x.launch = p.map_launch AND x.clock = p.clock AND x.t = p.t0
+  JOIN moment y ON y.capture_id = p.capture_id AND y.launch = p.map_launch AND y.clock = p.clock AND y.t = p.t1
+  JOIN piece a ON a.capture_id = x.capture_id AND a.launch = x.launch AND a.clock = x.clock AND a.segment = x.segment
+  JOIN piece b ON b.capture_id = y.capture_id AND b.launch = y.launch AND b.clock = y.clock AND b.segment = y.segment
   WHERE p.segments > 1
 ), bounded AS (
   SELECT capture_id, lane, launch, cta, warp, role, span, state, iteration, span_id, complete, clock, t0, t1, reference_clock,
@@ -931,3 +952,167 @@ SELECT x.capture_id, x.launch, x.lane, x.pass, x.trip_count, x.grid_ctas, x.unit
 FROM compared x
 LEFT JOIN base b ON b.capture_id = x.capture_id AND b.family = x.family AND b.nth = 1
 LEFT JOIN aligned a ON a.capture_id = x.capture_id AND a.lane = x.lane AND a.loop = x.loop AND a.iteration = x.iteration;
+
+CREATE OR REPLACE VIEW cta_ns AS
+-- cta_ns: where and when each recorded CTA of a launch ran, on the reference axis of its clock. Its life is t_start to t_end of its lane of kind 'cta' (basis 'lifetime'); without one, first to last point
+-- of its lanes, when all are on one clock (basis 'points': a part of its life). No times (null): neither is there, or the clock has no map.
+-- error_ns: the greater of both ends, wander included. Two moments of different SMs closer than their errors together have no order.
+-- sm_order and residents follow from ticks alone: CTAs of an SM share its clock. residents: CTAs on the SM when it starts, itself included; one that ends at that very tick is gone.
+-- wave: sm_order over the most residents of the launch, whole part. may_be_last: no other CTA of the launch certainly ends later.
+WITH life AS (
+  SELECT capture_id, launch, cta, MIN(sm) AS sm, MIN(clock) AS clock, MIN(t_start) AS t_start, MAX(t_end) AS t_end, 'lifetime' AS basis FROM lanes
+  WHERE cta >= 0 AND kind = 'cta' AND t_start >= 0 AND t_end >= t_start GROUP BY capture_id, launch, cta HAVING MIN(clock) = MAX(clock)
+), seen AS (
+  SELECT l.capture_id, l.launch, l.cta, MAX(l.sm) AS sm, MIN(CASE WHEN w.lane IS NOT NULL THEN l.clock END) AS clock, MIN(w.t_first) AS t_start, MAX(w.t_last_point) AS t_end,
+         CASE WHEN MIN(CASE WHEN w.lane IS NOT NULL THEN l.clock END) = MAX(CASE WHEN w.lane IS NOT NULL THEN l.clock END) THEN 1 ELSE 0 END AS is_one_clock
+  FROM lanes l LEFT JOIN recorded_window w ON w.capture_id = l.capture_id AND w.lane = l.lane
+  WHERE l.cta >= 0 GROUP BY l.capture_id, l.launch, l.cta
+), chosen AS (
+  SELECT s.capture_id, s.launch, s.cta, CASE WHEN f.cta IS NOT NULL THEN f.sm ELSE s.sm END AS sm, CASE WHEN f.cta IS NOT NULL THEN f.clock WHEN s.is_one_clock = 1 THEN s.clock ELSE -1 END AS clock,
+         CASE WHEN f.cta IS NOT NULL THEN f.t_start WHEN s.is_one_clock = 1 THEN s.t_start END AS t_start, CASE WHEN f.cta IS NOT NULL THEN f.t_end WHEN s.is_one_clock = 1 THEN s.t_end END AS t_end,
+         CASE WHEN f.cta IS NOT NULL THEN f.basis WHEN s.is_one_clock = 1 THEN 'points' ELSE '' END AS basis
+  FROM seen s LEFT JOIN life f ON f.capture_id = s.capture_id AND f.launch = s.launch AND f.cta = s.cta
+), piece AS (
+  SELECT capture_id, launch, clock, reference_clock, segment, segments, t_first, t_last, ns_first, ns_per_tick, error_ns, wander FROM clock_segment
+), own AS (
+  SELECT capture_id, launch, clock FROM piece WHERE segment = 0
+), mapped AS (
+  SELECT c.capture_id, c.launch, c.cta, c.sm, c.clock, c.t_start, c.t_end, c.basis, CASE WHEN o.clock IS NOT NULL THEN c.launch ELSE -1 END AS map_launch, k.unit, CASE WHEN k.step_ticks > 0 THEN k.step_ticks END AS step_ticks
+  FROM chosen c LEFT JOIN own o ON o.capture_id = c.capture_id AND o.launch = c.launch AND o.clock = c.clock LEFT JOIN clocks k ON k.capture_id = c.capture_id AND k.clock = c.clock
+), run AS (
+  SELECT capture_id, map_launch, clock, t_start AS t, 1 AS is_moment, 0 AS segment FROM mapped
+  UNION ALL
+  SELECT capture_id, map_launch, clock, t_end AS t, 1 AS is_moment, 0 AS segment FROM mapped
+  UNION ALL
+  SELECT capture_id, launch AS map_launch, clock, t_first AS t, 0 AS is_moment, segment FROM piece WHERE segments > 1
+), counted AS (
+  SELECT capture_id, map_launch, clock, t, is_moment, MAX(segment) OVER (PARTITION BY capture_id, map_launch, clock ORDER BY t, is_moment, segment ROWS UNBOUNDED PRECEDING) AS segment FROM run
+), moment AS (
+  SELECT DISTINCT capture_id, map_launch, clock, t, segment FROM counted WHERE is_moment = 1 AND t IS NOT NULL
+), bounded AS (
+  SELECT m.capture_id, m.launch, m.cta, m.sm, m.clock, m.t_start, m.t_end, m.basis, CASE WHEN a.clock IS NOT NULL THEN a.reference_clock WHEN m.unit = 'ns' THEN m.clock END AS reference_clock,
+         CASE WHEN a.clock IS NOT NULL THEN a.ns_first + CAST(FLOOR(CAST(m.t_start - a.t_first AS DOUBLE) * a.ns_per_tick + 0.5E0) AS BIGINT) WHEN m.unit = 'ns' THEN m.t_start END AS start_ns,
+         CASE WHEN b.clock IS NOT NULL THEN b.ns_first + CAST(FLOOR(CAST(m.t_end - b.t_first AS DOUBLE) * b.ns_per_tick + 0.5E0) AS BIGINT) WHEN m.unit = 'ns' THEN m.t_end END AS end_ns,
+         CASE WHEN a.clock IS NOT NULL THEN a.error_ns + m.step_ticks * a.ns_per_tick + CASE WHEN a.t_last > a.t_first THEN 2 * a.error_ns * CAST(CASE WHEN m.t_start < a.t_first THEN a.t_first - m.t_start WHEN m.t_start > a.t_last THEN m.t_start - a.t_last ELSE 0 END AS DOUBLE) / CAST(a.t_last - a.t_first AS DOUBLE) ELSE 0.0E0 END
+              + a.wander * a.ns_per_tick * CASE WHEN m.t_start < a.t_first THEN a.t_first - m.t_start WHEN m.t_start > a.t_last THEN m.t_start - a.t_last WHEN m.t_start - a.t_first < a.t_last - m.t_start THEN m.t_start - a.t_first ELSE a.t_last - m.t_start END
+              WHEN m.unit = 'ns' THEN CAST(m.step_ticks AS DOUBLE) END AS start_error,
+         CASE WHEN b.clock IS NOT NULL THEN b.error_ns + m.step_ticks * b.ns_per_tick + CASE WHEN b.t_last > b.t_first THEN 2 * b.error_ns * CAST(CASE WHEN m.t_end < b.t_first THEN b.t_first - m.t_end WHEN m.t_end > b.t_last THEN m.t_end - b.t_last ELSE 0 END AS DOUBLE) / CAST(b.t_last - b.t_first AS DOUBLE) ELSE 0.0E0 END
+              + b.wander * b.ns_per_tick * CASE WHEN m.t_end < b.t_first THEN b.t_first - m.t_end WHEN m.t_end > b.t_last THEN m.t_end - b.t_last WHEN m.t_end - b.t_first < b.t_last - m.t_end THEN m.t_end - b.t_first ELSE b.t_last - m.t_end END
+              WHEN m.unit = 'ns' THEN CAST(m.step_ticks AS DOUBLE) END AS end_error
+  FROM mapped m
+  LEFT JOIN moment x ON x.capture_id = m.capture_id AND x.map_launch = m.map_launch AND x.clock = m.clock AND x.t = m.t_start
+  LEFT JOIN moment y ON y.capture_id = m.capture_id AND y.map_launch = m.map_launch AND y.clock = m.clock AND y.t = m.t_end
+  LEFT JOIN piece a ON a.capture_id = m.capture_id AND a.launch = m.map_launch AND a.clock = m.clock AND a.segment = COALESCE(x.segment, 0)
+  LEFT JOIN piece b ON b.capture_id = m.capture_id AND b.launch = m.map_launch AND b.clock = m.clock AND b.segment = COALESCE(y.segment, 0)
+), both_ends AS (
+  SELECT 1 AS at_begin UNION ALL SELECT 0 AS at_begin
+), turn AS (
+  SELECT m.capture_id, m.launch, m.sm, m.clock, m.cta, e.at_begin, SUM(CASE WHEN e.at_begin = 1 THEN 1.0E0 ELSE -1.0E0 END)
+           OVER (PARTITION BY m.capture_id, m.launch, m.sm, m.clock ORDER BY CASE WHEN e.at_begin = 1 THEN m.t_start ELSE m.t_end END, e.at_begin, m.cta ROWS UNBOUNDED PRECEDING) AS held
+  FROM mapped m CROSS JOIN both_ends e WHERE m.sm >= 0 AND m.t_end > m.t_start
+), held AS (
+  SELECT capture_id, launch, sm, clock, cta, CAST(held AS INT) AS residents, CAST(MAX(held) OVER (PARTITION BY capture_id, launch) AS INT) AS most FROM turn WHERE at_begin = 1
+), numbered AS (
+  SELECT b.capture_id, b.launch, b.cta, b.sm, b.clock, b.reference_clock, b.basis, b.t_start, b.t_end, b.start_ns, b.end_ns, CASE WHEN b.start_error >= b.end_error THEN b.start_error ELSE b.end_error END AS error_ns, h.residents, h.most,
+         CASE WHEN b.sm >= 0 AND b.t_start IS NOT NULL THEN CAST(ROW_NUMBER() OVER (PARTITION BY b.capture_id, b.launch, b.sm, b.clock, CASE WHEN b.t_start IS NULL THEN 1 ELSE 0 END ORDER BY b.t_start, b.cta) - 1 AS INT) ELSE -1 END AS sm_order,
+         CASE WHEN b.start_ns IS NOT NULL THEN CAST(ROW_NUMBER() OVER (PARTITION BY b.capture_id, b.launch, b.reference_clock ORDER BY b.start_ns, b.cta) AS INT) END AS start_order,
+         CASE WHEN b.start_ns IS NOT NULL THEN CAST(ROW_NUMBER() OVER (PARTITION BY b.capture_id, b.launch, b.reference_clock ORDER BY b.end_ns, b.cta) AS INT) END AS end_order,
+         MIN(b.start_ns) OVER (PARTITION BY b.capture_id, b.launch, b.reference_clock) AS first_start, MAX(b.end_ns) OVER (PARTITION BY b.capture_id, b.launch, b.reference_clock) AS last_end
+  FROM bounded b LEFT JOIN held h ON h.capture_id = b.capture_id AND h.launch = b.launch AND h.cta = b.cta AND h.sm = b.sm AND h.clock = b.clock
+), late AS (
+  SELECT capture_id, launch, cta, sm, clock, reference_clock, basis, t_start, t_end, start_ns, end_ns, error_ns, residents, most, sm_order, start_order, end_order, first_start, last_end,
+         MAX(CAST(end_ns - first_start AS DOUBLE) - error_ns) OVER (PARTITION BY capture_id, launch, reference_clock) AS surely
+  FROM numbered
+)
+SELECT n.capture_id, n.launch, n.cta, n.sm, n.clock, n.reference_clock, n.basis, n.t_start, n.t_end, n.t_end - n.t_start AS ticks, n.start_ns, n.end_ns, n.end_ns - n.start_ns AS duration_ns, n.error_ns, c.cluster,
+       n.sm_order, COALESCE(n.residents, -1) AS residents, CASE WHEN n.most > 0 AND n.sm_order >= 0 THEN CAST(FLOOR(n.sm_order * 1.0E0 / n.most) AS INT) ELSE -1 END AS wave, n.start_order, n.end_order,
+       n.start_ns - n.first_start AS start_after_ns, n.last_end - n.end_ns AS end_before_ns, CASE WHEN n.error_ns IS NOT NULL AND n.end_ns IS NOT NULL THEN CAST(n.end_ns - n.first_start AS DOUBLE) + n.error_ns >= n.surely END AS may_be_last
+FROM late n JOIN cta_cluster c ON c.capture_id = n.capture_id AND c.launch = n.launch AND c.cta = n.cta;
+
+CREATE OR REPLACE VIEW cta_state AS
+-- cta_state: the states of all lanes of a CTA that play a role, together: sums of ticks, and shares of the sum of extents (null: no stamps). Stall is gross; the waits within the recorded windows divide
+-- into blocked, satisfied and unjudged as in role_summary.
+WITH waited AS (
+  SELECT x.capture_id, x.launch, x.cta, CAST(SUM(x.blocked_ticks) AS BIGINT) AS blocked, CAST(SUM(x.satisfied_ticks) AS BIGINT) AS satisfied, CAST(SUM(x.unjudged_ticks) AS BIGINT) AS unjudged
+  FROM wait x LEFT JOIN recorded_window w ON w.capture_id = x.capture_id AND w.lane = x.lane WHERE x.t1 <= w.t_last GROUP BY x.capture_id, x.launch, x.cta
+), total AS (
+  SELECT capture_id, launch, cta, COUNT(*) AS lanes, CAST(SUM(extent) AS BIGINT) AS extent, CAST(SUM(stall) AS BIGINT) AS stall, CAST(SUM(active) AS BIGINT) AS active, CAST(SUM(untracked) AS BIGINT) AS untracked
+  FROM role_state WHERE cta >= 0 GROUP BY capture_id, launch, cta
+)
+SELECT t.capture_id, t.launch, t.cta, t.lanes, t.extent, t.stall, t.active, t.untracked, COALESCE(w.blocked, 0) AS blocked, COALESCE(w.satisfied, 0) AS satisfied, COALESCE(w.unjudged, 0) AS unjudged,
+       CASE WHEN t.extent > 0 THEN CAST(t.stall AS DOUBLE) / t.extent END AS stall_share, CASE WHEN t.extent > 0 THEN CAST(t.active AS DOUBLE) / t.extent END AS active_share,
+       CASE WHEN t.extent > 0 THEN CAST(t.untracked AS DOUBLE) / t.extent END AS untracked_share, CASE WHEN t.extent > 0 THEN CAST(COALESCE(w.blocked, 0) AS DOUBLE) / t.extent END AS blocked_share
+FROM total t LEFT JOIN waited w ON w.capture_id = t.capture_id AND w.launch = t.launch AND w.cta = t.cta;
+
+CREATE OR REPLACE VIEW grid_cta AS
+-- grid_cta: each recorded CTA of a launch: where and when it ran (cta_ns) and what its lanes did (cta_state).
+SELECT n.capture_id, n.launch, n.cta, n.sm, n.clock, n.reference_clock, n.basis, n.t_start, n.t_end, n.ticks, n.start_ns, n.end_ns, n.duration_ns, n.error_ns, n.cluster, n.sm_order, n.residents, n.wave, n.start_order, n.end_order,
+       n.start_after_ns, n.end_before_ns, n.may_be_last, COALESCE(s.lanes, 0) AS lanes, COALESCE(s.extent, 0) AS extent, COALESCE(s.stall, 0) AS stall, COALESCE(s.active, 0) AS active, COALESCE(s.untracked, 0) AS untracked,
+       COALESCE(s.blocked, 0) AS blocked, COALESCE(s.satisfied, 0) AS satisfied, COALESCE(s.unjudged, 0) AS unjudged, s.stall_share, s.active_share, s.untracked_share, s.blocked_share
+FROM cta_ns n LEFT JOIN cta_state s ON s.capture_id = n.capture_id AND s.launch = n.launch AND s.cta = n.cta;
+
+CREATE OR REPLACE VIEW grid_sm AS
+-- grid_sm: one SM in a launch: its CTAs, from when to when, how long some CTA was on it, how long it had none before the launch ended, its measured rate, and the states of its CTAs together.
+-- resident_ticks: the union of the lives of its CTAs. hz: ticks over time between its first and its last anchor of the launch; null when the launch has no map of its own.
+WITH cta AS (
+  SELECT capture_id, launch, cta, sm, clock, reference_clock, t_start, t_end, start_ns, end_ns, error_ns, end_before_ns FROM cta_ns WHERE sm >= 0 AND t_start IS NOT NULL
+), both_ends AS (
+  SELECT 1 AS at_begin UNION ALL SELECT 0 AS at_begin
+), edge AS (
+  SELECT c.capture_id, c.launch, c.sm, c.clock, CASE WHEN e.at_begin = 1 THEN c.t_start ELSE c.t_end END AS t, CASE WHEN e.at_begin = 1 THEN 1.0E0 ELSE -1.0E0 END AS step
+  FROM cta c CROSS JOIN both_ends e
+), run AS (
+  SELECT capture_id, launch, sm, clock, t, LEAD(t) OVER (PARTITION BY capture_id, launch, sm, clock ORDER BY t) AS t_next, SUM(step) OVER (PARTITION BY capture_id, launch, sm, clock ORDER BY t ROWS UNBOUNDED PRECEDING) AS held FROM edge
+), resident AS (
+  SELECT capture_id, launch, sm, clock, CAST(SUM(CASE WHEN held > 0 THEN t_next - t ELSE 0 END) AS BIGINT) AS resident_ticks FROM run GROUP BY capture_id, launch, sm, clock
+), pace AS (
+  SELECT capture_id, launch, clock, SUM(CAST(t_last - t_first AS DOUBLE)) AS ticks, SUM(CAST(t_last - t_first AS DOUBLE) * ns_per_tick) AS ns FROM clock_segment GROUP BY capture_id, launch, clock
+), worked AS (
+  SELECT n.capture_id, n.launch, n.sm, n.clock, SUM(CAST(s.extent AS DOUBLE)) AS extent, SUM(CAST(s.stall AS DOUBLE)) AS stall, SUM(CAST(s.active AS DOUBLE)) AS active, SUM(CAST(s.untracked AS DOUBLE)) AS untracked, SUM(CAST(s.blocked AS DOUBLE)) AS blocked
+  FROM cta n JOIN cta_state s ON s.capture_id = n.capture_id AND s.launch = n.launch AND s.cta = n.cta
+  GROUP BY n.capture_id, n.launch, n.sm, n.clock
+), whole AS (
+  SELECT capture_id, launch, sm, clock, reference_clock, COUNT(*) AS ctas, MIN(start_ns) AS first_ns, MAX(end_ns) AS last_ns, CASE WHEN COUNT(error_ns) = COUNT(*) THEN MAX(error_ns) END AS error_ns, MIN(end_before_ns) AS idle_end_ns
+  FROM cta GROUP BY capture_id, launch, sm, clock, reference_clock
+)
+SELECT w.capture_id, w.launch, w.sm, w.clock, w.reference_clock, w.ctas, w.first_ns, w.last_ns, w.error_ns, r.resident_ticks, w.idle_end_ns, CASE WHEN p.ns > 0 THEN 1.0E9 * p.ticks / p.ns END AS hz,
+       CASE WHEN k.extent > 0 THEN k.stall / k.extent END AS stall_share, CASE WHEN k.extent > 0 THEN k.active / k.extent END AS active_share, CASE WHEN k.extent > 0 THEN k.untracked / k.extent END AS untracked_share, CASE WHEN k.extent > 0 THEN k.blocked / k.extent END AS blocked_share
+FROM whole w
+LEFT JOIN resident r ON r.capture_id = w.capture_id AND r.launch = w.launch AND r.sm = w.sm AND r.clock = w.clock
+LEFT JOIN pace p ON p.capture_id = w.capture_id AND p.launch = w.launch AND p.clock = w.clock
+LEFT JOIN worked k ON k.capture_id = w.capture_id AND k.launch = w.launch AND k.sm = w.sm AND k.clock = w.clock;
+
+CREATE OR REPLACE VIEW grid_launch AS
+-- grid_launch: one launch as a grid, on one reference axis: how many of its CTAs were recorded, when the first started and the last ended, the spread of both, what the tail cost, who was last, the time to the launch before.
+-- start_spread_ns: between the first and the last start of wave 0. tail_ns: from the moment at which the first SM has ended its last CTA to the end of the launch. tail_share: SM time without a CTA after each SM's last end, over all SM time
+-- of the launch. Both are of the SMs that ran recorded CTAs. last_is_certain: one CTA only may be last. gap_before_ns: from the latest end of the launches that started before to the start of this one (previous_launch: the one that started
+-- last before it); negative when they overlap. Launches that share no axis have no gap.
+WITH own AS (
+  SELECT capture_id, launch, cta, sm, clock, reference_clock, start_ns, end_ns, error_ns, start_after_ns, end_before_ns, wave, residents, may_be_last FROM cta_ns WHERE start_ns IS NOT NULL
+), cta AS (
+  SELECT capture_id, launch, reference_clock, CAST(COUNT(*) AS BIGINT) AS ctas, MIN(start_ns) AS start_ns, MAX(end_ns) AS end_ns, CASE WHEN COUNT(error_ns) = COUNT(*) THEN MAX(error_ns) END AS error_ns,
+         MAX(CASE WHEN wave = 0 THEN start_after_ns END) AS start_spread_ns, CAST(MAX(wave) + 1 AS INT) AS waves, MAX(residents) AS residents, MAX(CASE WHEN end_before_ns = 0 THEN cta END) AS last_cta, MAX(CASE WHEN end_before_ns = 0 THEN sm END) AS last_sm,
+         COUNT(may_be_last) AS judged, SUM(CASE WHEN may_be_last THEN 1 ELSE 0 END) AS perhaps
+  FROM own GROUP BY capture_id, launch, reference_clock
+), pace AS (
+  SELECT capture_id, launch, clock, SUM(CAST(t_last - t_first AS DOUBLE)) AS ticks, SUM(CAST(t_last - t_first AS DOUBLE) * ns_per_tick) AS ns FROM clock_segment GROUP BY capture_id, launch, clock
+), one_sm AS (
+  SELECT capture_id, launch, reference_clock, sm, clock, MIN(end_before_ns) AS idle_end_ns FROM own WHERE sm >= 0 GROUP BY capture_id, launch, reference_clock, sm, clock
+), sm AS (
+  SELECT o.capture_id, o.launch, o.reference_clock, COUNT(DISTINCT o.sm) AS sms, MAX(o.idle_end_ns) AS tail_ns, SUM(CAST(o.idle_end_ns AS DOUBLE)) AS idle, MIN(CASE WHEN p.ns > 0 THEN 1.0E9 * p.ticks / p.ns END) AS hz_low, MAX(CASE WHEN p.ns > 0 THEN 1.0E9 * p.ticks / p.ns END) AS hz_high
+  FROM one_sm o LEFT JOIN pace p ON p.capture_id = o.capture_id AND p.launch = o.launch AND p.clock = o.clock GROUP BY o.capture_id, o.launch, o.reference_clock
+), chained AS (
+  SELECT capture_id, launch, reference_clock, LAG(launch) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch) AS previous_launch,
+         start_ns - MAX(end_ns) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap_before_ns,
+         error_ns + MAX(error_ns) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap_error_ns
+  FROM cta
+)
+SELECT c.capture_id, c.launch, COALESCE(k.kind, '') AS kind, COALESCE(k.kernel, '') AS kernel, c.reference_clock,
+       CASE WHEN k.grid_x > 0 AND k.grid_y > 0 AND k.grid_z > 0 THEN CAST(k.grid_x AS BIGINT) * k.grid_y * k.grid_z ELSE CAST(-1 AS BIGINT) END AS grid_ctas, c.ctas, COALESCE(s.sms, 0) AS sms,
+       c.start_ns, c.end_ns, c.end_ns - c.start_ns AS duration_ns, c.error_ns, c.start_spread_ns, s.tail_ns, CASE WHEN s.sms > 0 AND c.end_ns > c.start_ns THEN s.idle / (s.sms * CAST(c.end_ns - c.start_ns AS DOUBLE)) END AS tail_share,
+       c.waves, c.residents, c.last_cta, c.last_sm, CASE WHEN c.judged = c.ctas THEN c.perhaps = 1 END AS last_is_certain, s.hz_low, s.hz_high,
+       p.previous_launch, p.gap_before_ns, p.gap_error_ns
+FROM cta c
+LEFT JOIN sm s ON s.capture_id = c.capture_id AND s.launch = c.launch AND s.reference_clock = c.reference_clock
+LEFT JOIN launches k ON k.capture_id = c.capture_id AND k.launch = c.launch
+JOIN chained p ON p.capture_id = c.capture_id AND p.launch = c.launch AND p.reference_clock = c.reference_clock;

@@ -6,11 +6,13 @@
 -- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
 --   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
 -- ns_per_tick null: no map. error_ns null: an anchor has no bound.
-WITH line AS (
+WITH node AS (
+  SELECT capture_id, launch, clock, reference_clock, node, nodes, anchors, t, after_ticks, ns_origin, low_ns, high_ns, middle_ns, agrees FROM clock_node
+), line AS (
   SELECT n.capture_id, n.launch, n.clock, n.reference_clock, n.nodes, COALESCE(c.unit, 'tick') AS unit, CASE WHEN n.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END AS reference_unit,
          MIN(n.t) AS t_first, MAX(n.t) AS t_last, MIN(n.ns_origin) AS ns_origin, CAST(SUM(n.anchors) AS BIGINT) AS anchors, MIN(n.agrees) AS agrees,
          MIN(CASE WHEN n.node = 0 THEN n.middle_ns END) AS first_middle, MIN(CASE WHEN n.node = n.nodes - 1 THEN n.middle_ns END) AS last_middle
-  FROM clock_node n
+  FROM node n
   LEFT JOIN clocks c ON c.capture_id = n.capture_id AND c.clock = n.clock
   LEFT JOIN clocks r ON r.capture_id = n.capture_id AND r.clock = n.reference_clock
   GROUP BY n.capture_id, n.launch, n.clock, n.reference_clock, n.nodes, COALESCE(c.unit, 'tick'), CASE WHEN n.reference_clock = -1 THEN 'ns' ELSE COALESCE(r.unit, 'tick') END
@@ -28,7 +30,7 @@ WITH line AS (
          CASE WHEN reference_unit <> 'ns' THEN NULL WHEN t_last > t_first THEN (last_at - first_at) / CAST(t_last - t_first AS DOUBLE) WHEN unit = 'ns' THEN 1.0E0 END AS ns_per_tick
   FROM ended
 ), gap AS (
-  SELECT capture_id, launch, clock, reference_clock, node, after_ticks, low_ns, high_ns, after_ticks - LAG(after_ticks) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS ticks FROM clock_node
+  SELECT capture_id, launch, clock, reference_clock, node, after_ticks, low_ns, high_ns, after_ticks - LAG(after_ticks) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS ticks FROM node
 ), covered AS (
   SELECT s.capture_id, s.launch, s.clock, s.reference_clock, MAX(g.ticks) AS widest, MAX(g.high_ns - (s.first_at + CAST(g.after_ticks AS DOUBLE) * s.ns_per_tick)) AS above, MAX(s.first_at + CAST(g.after_ticks AS DOUBLE) * s.ns_per_tick - g.low_ns) AS below
   FROM sloped s JOIN gap g ON g.capture_id = s.capture_id AND g.launch = s.launch AND g.clock = s.clock AND g.reference_clock = s.reference_clock
