@@ -16,6 +16,7 @@ from wsformat.errors import BadRequest
 from wsformat.iteration_window import IterationWindow
 from wsformat.kernels.passes import SINK_COLUMN, SINKS
 from wsformat.kernels.recording import CLEAN, Recording
+from wsformat.kernels.remarks import remarks
 from wsformat.provenance import capture_id
 from wsformat.rolespec import RoleSpec
 from wsformat.stamp_launch import StampLaunch
@@ -79,7 +80,15 @@ def to_bundle(recording: Recording, names: list[str] | None = None) -> Bundle:
         "source_format": SOURCE,
     }
     tables, _ = stamps.decode(launches, spec, recording.layout, capture)
-    tables["attributes"] = [*_attributes(recording, taken, cid), *stamps.window_attributes(launches, cid)]
+    tables["attributes"] = [
+        *_attributes(recording, taken, cid),
+        *stamps.window_attributes(launches, cid),
+        *_residency(recording, launches, numbers, cid),
+    ]
+    tables["findings"] = [
+        {"capture_id": cid, "kind": "message", "subject": subject, "text": text}
+        for subject, text in remarks(recording, numbers)
+    ]
     entries = [_source(recording, hashes[1:], cid, {"passes": [str(recording.passes[n]["name"]) for n in numbers]})]
     clean_cid = _add_clean(tables, recording, spec, experiment, hashes[0])
     if clean_cid:
@@ -146,6 +155,10 @@ def _with_floors(spec: RoleSpec, calibration: Mapping[str, float]) -> RoleSpec:
 def _attributes(recording: Recording, taken: Mapping[int, int], cid: str) -> list[dict[str, Any]]:
     """What the recorder knows beyond the tables: passes, their builds, the calibration."""
     found: dict[str, Any] = {f"calibration.{name}_ticks": value for name, value in recording.calibration.items()}
+    if recording.states:
+        for when, state in (("before", recording.states[0]), ("after", recording.states[-1])):
+            found |= {f"gpu.{when}.{name}": value for name, value in state.items()}
+        found["gpu.rounds"] = list(recording.states)
     builds = {"clean": recording.builds.get("clean", {})}
     for old, new in taken.items():
         one = recording.passes[old]
@@ -167,6 +180,27 @@ def _attributes(recording: Recording, taken: Mapping[int, int], cid: str) -> lis
         }
         for name, value in sorted(found.items())
     ]
+
+
+RESIDENCY = {
+    "registers": "registers_per_thread",
+    "shared_bytes_per_cta": "shared_bytes_per_cta",
+    "max_ctas_per_sm": "max_ctas_per_sm",
+}
+"""What decides how many CTAs share an SM: facts of a build, and their attributes of a launch."""
+
+
+def _residency(recording: Recording, launches: list[StampLaunch], numbers: list[int], cid: str) -> list[dict[str, Any]]:
+    rows = []
+    for number, launch in enumerate(launches):
+        build = recording.builds.get(str(recording.passes[numbers[launch.facts["pass"]]]["name"]), {})
+        rows += [
+            {"capture_id": cid, "table_name": "launches", "row_key": str(number), "name": name}
+            | {"type": "int", "value": str(int(build[fact]))}
+            for fact, name in RESIDENCY.items()
+            if fact in build
+        ]
+    return rows
 
 
 def _type(value: Any) -> str:

@@ -6,6 +6,7 @@ Everything is imported when a device is opened, so that the package loads on a m
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from wsformat.errors import BadRequest, MissingDependency
+from wsformat.kernels.adopt import kernel_argument, stream_handle
 
 Array = np.ndarray[Any, Any]
 FUNCTION_FACTS = {
@@ -48,6 +50,7 @@ class Device:
         if ordinal >= count:
             raise BadRequest(f"no GPU {ordinal} on this machine" if count else "no GPU on this machine", hint)
         self.handle = self._ok(driver.cuDeviceGet(ordinal))
+        self.hung = False
         self._allocations: list[int] = []
         self._modules: list[Any] = []
         self._ok(driver.cuCtxSetCurrent(self._ok(driver.cuDevicePrimaryCtxRetain(self.handle))))
@@ -56,6 +59,8 @@ class Device:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        if self.hung:
+            return  # everything that frees would wait for the kernel that does not end
         for module in self._modules:
             self._api.cuModuleUnload(module)
         for pointer in self._allocations:
@@ -116,21 +121,68 @@ class Device:
             self._ok(self._api.cuFuncSetAttribute(function, which, dynamic_shared))
         return function
 
-    def function_facts(self, function: Any) -> dict[str, int]:
-        """Registers a thread, local memory a thread (spills) and static shared memory a CTA."""
+    def function_facts(self, function: Any, threads: int = 0, dynamic_shared: int = 0) -> dict[str, int]:
+        """What the driver says of a kernel.
+
+        Args:
+            function: the kernel.
+            threads: of a CTA, 0 when it is not known yet.
+            dynamic_shared: shared memory that it is launched with.
+
+        Returns:
+            registers a thread, local memory a thread (spills) and static shared memory a CTA; with ``threads`` also
+            ``shared_bytes_per_cta`` and ``max_ctas_per_sm``.
+        """
         which = self._api.CUfunction_attribute
-        return {
+        facts = {
             name: int(self._ok(self._api.cuFuncGetAttribute(getattr(which, attribute), function)))
             for name, attribute in FUNCTION_FACTS.items()
         }
+        if threads:
+            most = self._api.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, dynamic_shared)
+            facts["shared_bytes_per_cta"] = facts["static_shared_bytes"] + dynamic_shared
+            facts["max_ctas_per_sm"] = int(self._ok(most))
+        return facts
 
     def launch(
-        self, function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, args: Sequence[Any]
+        self,
+        function: Any,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared: int,
+        args: Sequence[Any],
+        *,
+        stream: Any = None,
+        cluster: tuple[int, int, int] | None = None,
     ) -> None:
-        """Start a kernel on the default stream; ``args`` are ctypes values, structures by value."""
-        held = list(args)
+        """Start a kernel.
+
+        Args:
+            function: the kernel.
+            grid, block: CTAs, and threads of a CTA.
+            shared: dynamic shared memory.
+            args: of the kernel in order, see :func:`wsformat.kernels.adopt.kernel_argument`; structures by value.
+            stream: as :func:`wsformat.kernels.adopt.stream_handle` takes it; by default the default stream.
+            cluster: CTAs of a cluster, where the kernel's source does not say it; divides the grid.
+
+        Raises:
+            BadRequest: the launch was refused.
+        """
+        held = [kernel_argument(value, f"argument {n}") for n, value in enumerate(args)]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(value) for value in held])
-        self._ok(self._api.cuLaunchKernel(function, *grid, *block, shared, 0, ctypes.addressof(pointers), 0))
+        where, api = stream_handle(stream), self._api
+        if cluster is None:
+            self._ok(api.cuLaunchKernel(function, *grid, *block, shared, where, ctypes.addressof(pointers), 0))
+            return
+        config, attribute = api.CUlaunchConfig(), api.CUlaunchAttribute()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes, config.hStream = shared, api.CUstream(where)
+        attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = cluster
+        config.attrs, config.numAttrs = [attribute], 1
+        self._ok(api.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0))
 
     def milliseconds(self, start: Callable[[], None], launches: int) -> list[float]:
         """Time of each launch between events of the device; ``start`` starts one."""
@@ -146,9 +198,35 @@ class Device:
             self._api.cuEventDestroy(event)
         return times
 
+    @property
+    def bus_id(self) -> str:
+        """PCI bus id, such as ``0000:1b:00.0``."""
+        return str(self._ok(self._api.cuDeviceGetPCIBusId(32, self.handle)).split(b"\0")[0].decode())
+
     def synchronize(self) -> None:
         """Wait for everything on the device; a fault of a kernel shows here."""
         self._ok(self._api.cuCtxSynchronize())
+
+    def finish(self, stream: Any, seconds: float) -> bool:
+        """Wait for a stream for so long at most, then for the device; whether all of it ended.
+
+        After False the kernel runs on: nothing else can be done with the device in this process.
+        """
+        event = self._ok(self._api.cuEventCreate(0))
+        self._ok(self._api.cuEventRecord(event, stream_handle(stream)))
+        until, pause = time.monotonic() + seconds, 1e-6
+        while True:
+            (status,) = self._api.cuEventQuery(event)
+            if status != self._api.CUresult.CUDA_ERROR_NOT_READY:
+                break
+            if time.monotonic() > until:
+                self.hung = True
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.01)
+        self._api.cuEventDestroy(event)
+        self.synchronize()
+        return True
 
     def tensor_map(
         self, pointer: int, rows: int, columns: int, box_rows: int, box_columns: int, *, element_bytes: int = 2

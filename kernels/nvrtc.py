@@ -47,8 +47,11 @@ class Build:
         return any(WGMMA_SERIALISED in line for line in self.warnings)
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Code size, warnings and options of one kernel, as JSON values."""
+        """Registers, spills and code size of one kernel, warnings and options, as JSON values."""
+        lowered = self.names[name]
+        known = {"registers": self.registers.get(lowered), "spill_bytes": self.spill_bytes.get(lowered)}
         return {
+            **{fact: value for fact, value in known.items() if value is not None},
             "code_bytes": len(self.kernel(name).code),
             "warnings": list(self.warnings),
             "wgmma_serialised": self.wgmma_serialised,

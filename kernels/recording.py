@@ -21,7 +21,7 @@ CLEAN = -1
 VERSION = 1
 STORED = ("passes", "facts", "builds", "calibration", "grid")
 """Attributes of a recording that its file holds as JSON."""
-LATER = ("tiles", "first_cta", "cta_step")
+LATER = ("tiles", "first_cta", "cta_step", "states")
 """The same; files written before these came lack them."""
 
 
@@ -58,6 +58,7 @@ class Recording:
         calibration: ticks that a stamp and a satisfied wait cost by themselves.
         grid: x, y, z and block x, y, z of the launches.
         first_cta, cta_step: linear index in the grid of the first recorded CTA, and from one to the next.
+        states: of the GPU, before the first launch and after each round; see ``gpu_state.READINGS``.
         tiles: of a persistent kernel, how many iterations of each loop make one tile in the launches with slots.
     """
 
@@ -72,6 +73,7 @@ class Recording:
     tiles: Mapping[str, int] = field(default_factory=dict)
     first_cta: int = 0
     cta_step: int = 1
+    states: list[Mapping[str, Any]] = field(default_factory=list)
 
     def lifetimes(self, number: int, trips: int) -> Array:
         """Median lifetime of the CTAs of each launch of a pass, in ticks."""

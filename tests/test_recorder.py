@@ -19,6 +19,7 @@ from wsformat.kernels.driver import Device
 from wsformat.kernels.examples import attention_hopper, gemm_hopper
 from wsformat.kernels.examples.number_formats import bf16, e4m3, float64
 from wsformat.kernels.examples.record import names, record
+from wsformat.kernels.gpu_state import GpuState
 from wsformat.kernels.passes import StampPass, clean, standard
 from wsformat.kernels.recorder import Recorder, Request, StampArgs
 from wsformat.kernels.recording import CLEAN, Launched, Recording
@@ -51,8 +52,13 @@ class Memory:
         ctypes.memmove(into.ctypes.data, pointer, into.nbytes)
         return into
 
+    bus_id = "0000:00:00.0"
+
     def synchronize(self) -> None:
         pass
+
+    def finish(self, stream: Any, seconds: float) -> bool:
+        return True
 
 
 TICKS = {CLEAN: 500, 0: 550, 1: 505}
@@ -142,6 +148,141 @@ def test_a_cta_that_writes_no_record_is_named() -> None:
         recorder.record(lambda request: kernel(request, forget=1), [4], repeats=1)
     with pytest.raises(BadRequest, match="nothing to record"):
         Recorder(device, {}, LAYOUT, [], ctas=0)
+
+
+@pytest.mark.parametrize("end", [2**64 - 1, 5], ids=["never written", "before its start"])
+def test_a_cta_that_records_no_end_is_named(end: int) -> None:
+    def launch(request: Request) -> None:
+        kernel(request)
+        raw = (ctypes.c_char * (40 * 2)).from_address(request.args.records)
+        np.frombuffer(raw, META)["c1"][1] = end
+
+    recorder = Recorder(Memory(), {}, LAYOUT, [], ctas=2)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="pass 'clean': CTA 1 of 2 recorded no end"):
+        recorder.record(launch, [4], repeats=1)
+
+
+class Faulty(Memory):
+    """A device on which the n-th launch goes wrong."""
+
+    def __init__(self, say: str = "", ended: bool = True) -> None:
+        super().__init__()
+        self.say, self.ended = say, ended
+        self.asked: list[tuple[Any, float]] = []
+
+    def finish(self, stream: Any, seconds: float) -> bool:
+        self.asked.append((stream, seconds))
+        if self.say and len(self.asked) > 2:
+            raise BadRequest(f"CUDA: {self.say}")
+        return self.ended
+
+
+def test_a_fault_names_the_build_and_the_trip_count() -> None:
+    device: Any = Faulty("an illegal memory access was encountered")
+    recorder = Recorder(device, {}, LAYOUT, standard(spec(), ["all"]), ctas=2)
+    with pytest.raises(BadRequest, match=r"pass '(all|clean)', 32 iterations: CUDA: an illegal memory") as caught:
+        recorder.record(kernel, [32], repeats=1)
+    assert "compute-sanitizer" in caught.value.hint
+    device = Faulty(ended=False)
+    recorder = Recorder(device, {}, LAYOUT, [], ctas=2, timeout_s=0.5, stream=7)
+    with pytest.raises(BadRequest, match=r"pass 'clean', 32 iterations: still running after 0.5 s") as caught:
+        recorder.record(kernel, [32], repeats=1)
+    assert "a signal that never comes" in caught.value.hint
+    assert device.asked == [(7, 0.5)]
+
+
+def test_what_the_callable_raises_is_its_own_with_a_note() -> None:
+    def launch(request: Request) -> None:
+        raise KeyError("no such build")
+
+    recorder = Recorder(Memory(), {}, LAYOUT, [], ctas=2)  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="no such build") as caught:
+        recorder.record(launch, [32], repeats=1)
+    assert caught.value.__notes__ == ["raised by the callable that launches pass 'clean', 32 iterations"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        ({"trips": []}, "trip counts"),
+        ({"trips": [0, 4]}, "trip counts"),
+        ({"trips": [4, 4]}, "trip counts"),
+        ({"trips": [4], "repeats": 0}, "nothing to record"),
+        ({"trips": [4], "keep": -1}, "nothing to record"),
+        ({"trips": [4], "passes": ["all", "all"]}, "a name of its own"),
+    ],
+)
+def test_plans_that_cannot_be_read_afterwards(plan: dict[str, Any], says: str) -> None:
+    passes = standard(spec(), plan.pop("passes", ["all"]))
+    recorder = Recorder(Memory(), {}, LAYOUT, passes, ctas=2)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match=says):
+        recorder.record(kernel, **plan)
+
+
+class Tensor:
+    """A tensor of another library, on the stand-in's device."""
+
+    def __init__(self, words: int) -> None:
+        self.words = np.zeros(words, np.int32)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.words.shape, "typestr": "<i4", "data": (self.words.ctypes.data, False), "version": 3}
+
+
+def test_buffers_and_stream_of_another_library() -> None:
+    size = 2 * LAYOUT.slots
+    slots, records = Tensor(size), Tensor(20)
+    device: Any = Memory()
+    passes = standard(spec(), ["all"])
+    seen: list[int] = []
+
+    def launch(request: Request) -> None:
+        seen.append(request.stream)
+        assert bytes(request.numpy()) == bytes(request.args)
+        assert request.numpy().ndim == 0
+        kernel(request)
+
+    recorder = Recorder(device, {}, LAYOUT, passes, ctas=2, buffers=(slots, records), stream=9)
+    assert (recorder.args.slots, recorder.args.records) == (slots.words.ctypes.data, records.words.ctypes.data)
+    assert device.held == []  # nothing of our own
+    found = recorder.record(launch, [32], repeats=2)
+    own = Recorder(Memory(), {}, LAYOUT, passes, ctas=2).record(kernel, [32], repeats=2)  # type: ignore[arg-type]
+    for mine, theirs in zip(found.launches, own.launches, strict=True):
+        assert np.array_equal(mine.records, theirs.records)
+    assert set(seen) == {9}
+    assert recorder.sizes() == (4 * size, 80)
+    for bad, says in (
+        ((Tensor(size - 1), records), "slots: .* bytes, .* are needed"),
+        ((slots, Tensor(19)), "records: 76 bytes, 80 are needed"),
+        ((slots.words.ctypes.data + 4, records), "no multiple of 8"),
+        ((slots.words, records), "slots: .*host"),
+    ):
+        with pytest.raises(BadRequest, match=says):
+            Recorder(device, {}, LAYOUT, passes, ctas=2, buffers=bad)
+    with pytest.raises(BadRequest, match="no CUDA stream"):
+        Recorder(device, {}, LAYOUT, passes, ctas=2, stream="main")
+
+
+def test_states_of_the_gpu_and_remarks_reach_the_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    readings = iter([{"sm_clock_mhz": 1700 + n, "throttle_reasons": ["hw_slowdown"] * (n > 1)} for n in range(9)])
+    monkeypatch.setattr(GpuState, "read", lambda self: next(readings))
+    found = recorded(repeats=2)
+    found.builds = {"clean": {"registers": 90}, "all": {"registers": 93, "max_ctas_per_sm": 1, "local_bytes": 16}}
+    found.save(tmp_path / "x.npz")
+    found = Recording.load(tmp_path / "x.npz")
+    assert [s["sm_clock_mhz"] for s in found.states] == [1700, 1701, 1702, 1703, 1704]  # two warm-up rounds
+    bundle = to_bundle(found)
+    bundle.write(tmp_path / "x.wsformat")
+    assert [p for p in validate(tmp_path / "x.wsformat").problems if p.level != "I"] == []
+    known = {a["name"]: (a["type"], a["value"]) for a in rows(bundle, "attributes") if a["table_name"] == "captures"}
+    assert known["record.gpu.before.sm_clock_mhz"] == ("int", "1700")
+    assert known["record.gpu.after.throttle_reasons"] == ("json", '["hw_slowdown"]')
+    texts = {(f["subject"], f["text"].split(":")[0]) for f in rows(bundle, "findings")}
+    assert ("build", "Pass all") in texts
+    assert any(subject == "clock" and "hw_slowdown" in text for subject, text in texts)
+    resident = {(a["name"], a["value"]) for a in rows(bundle, "attributes") if a["table_name"] == "launches"}
+    assert resident == {("registers_per_thread", "93"), ("max_ctas_per_sm", "1")}
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
