@@ -131,8 +131,8 @@ def kernel_argument(value: Any, what: str = "argument") -> Any:
     """A ctypes value that a kernel takes by value.
 
     Args:
-        value: ctypes values as they are; arrays on the device as their address; numpy scalars and structures; None as a
-            null pointer. Python numbers are refused, since they do not say their size.
+        value: ctypes values as they are; arrays on the device and :class:`Memory` as their address; numpy scalars and
+            structures; None as a null pointer. Python numbers are refused, since they do not say their size.
         what: to call it in errors.
 
     Raises:
@@ -143,7 +143,7 @@ def kernel_argument(value: Any, what: str = "argument") -> Any:
     if value is None:
         return ctypes.c_uint64(0)
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
-        raise BadRequest(f"{what}: {value!r} does not say its size", "Give numpy.int32(5), numpy.float32(0.5) or so.")
+        raise BadRequest(f"{what}: {value!r} does not say its size", "Give numpy.int32(5), or Memory(ADDRESS).")
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         raw = np.asarray(value).tobytes()
         # Eight-byte words, so that the value is aligned for whatever it is.
