@@ -69,13 +69,18 @@ def page(width: int = 1500, height: int = 900) -> Iterator[Any]:
             browser.close()
 
 
-@contextmanager
-def viewer(trace: Path, scratch: Path) -> Iterator[Any]:
-    """The Perfetto viewer with a trace open and every group of tracks unfolded."""
-    root = scratch / "viewer"
+def site(root: Path) -> Path:
+    """A folder with the files of the Perfetto viewer."""
     root.mkdir()
     for entry in web_dist().parent.iterdir():
         os.symlink(entry, root / entry.name)
+    return root
+
+
+@contextmanager
+def viewer(trace: Path, scratch: Path) -> Iterator[Any]:
+    """The Perfetto viewer with a trace open and every group of tracks unfolded."""
+    root = site(scratch / "viewer")
     shutil.copy(trace, root / trace.name)
     with served(root) as address, page() as tab:
         tab.goto(f"{address}/#!/?url={address}/{trace.name}")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -40,17 +43,21 @@ def open_(
     from wsformat.cli import scope as scopes
     from wsformat.converters import perfetto
 
+    origin = origin_of(viewer)
     opened = scopes.open_bundle(bundle)
     with tempfile.TemporaryDirectory(prefix="wsformat-") as folder:
         trace = Path(folder) / "trace.pftrace"
         report = perfetto.write(opened, trace, {})
         fetched = Event()
-        with listening(trace, port, viewer, fetched) as server:
-            address = f"{viewer}/#!/?url=http://127.0.0.1:{server.server_address[1]}/trace.pftrace"
+        with listening(trace, port, origin, fetched) as found:
+            address = f"{viewer.rstrip('/')}/#!/?url=http://127.0.0.1:{found}/trace.pftrace"
             print(f"{report['slices']:,} slices, {report['flows']:,} arrows, {report['bytes']:,} bytes.")
             print(f"Open {address}", flush=True)
             if over_ssh():
-                print(f"You are on a remote machine: on yours, run ssh -L {port}:127.0.0.1:{port} HOST, then open it.")
+                print(
+                    f"You are on a remote machine: on yours, run ssh -L {found}:127.0.0.1:{found} HOST, then open it.",
+                    flush=True,
+                )
             elif not no_browser:
                 import webbrowser
 
@@ -66,8 +73,27 @@ def over_ssh() -> bool:
     return bool(os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"))
 
 
-def listening(trace: Path, port: int, viewer: str, fetched: Event) -> ThreadingHTTPServer:
-    """A server on 127.0.0.1 that gives this one file to pages of the viewer's origin.
+def origin_of(viewer: str) -> str:
+    """Scheme, host and port of an address, as browsers name where a page is from.
+
+    Raises:
+        BadRequest: no address of a page.
+    """
+    parts = urlsplit(viewer)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise BadRequest(f"--viewer {viewer}: no address of a viewer", f"It looks like {VIEWER}.")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+@contextmanager
+def listening(trace: Path, port: int, origin: str, fetched: Event) -> Iterator[int]:
+    """A server on 127.0.0.1 that gives this one file to pages of one origin; gives its port.
+
+    Args:
+        trace: the file, known to the outside as /trace.pftrace and under no other name.
+        port: 0 for any that is free.
+        origin: whose pages may read the answers.
+        fetched: set when all of the file was sent.
 
     Raises:
         BadRequest: the port is taken or not allowed.
@@ -75,32 +101,62 @@ def listening(trace: Path, port: int, viewer: str, fetched: Event) -> ThreadingH
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path.split("?")[0] != "/trace.pftrace":
-                self.send_error(404)
+            if self.refused():
                 return
-            self.answer()
+            self.answer(200, trace.stat().st_size)
             with trace.open("rb") as file:
                 while block := file.read(1 << 20):
                     self.wfile.write(block)
             fetched.set()
 
         def do_HEAD(self) -> None:
-            self.answer()
+            if not self.refused():
+                self.answer(200, trace.stat().st_size)
 
-        def answer(self) -> None:
-            self.send_response(200)
-            self.send_header("Access-Control-Allow-Origin", viewer)
+        def do_OPTIONS(self) -> None:
+            # Browsers ask before a public page may reach into this machine.
+            if not self.refused():
+                self.answer(204, 0)
+
+        def refused(self) -> bool:
+            """Other names of this machine (a page could point its own name here) and other files."""
+            here = {f"{name}:{server.server_port}" for name in ("127.0.0.1", "localhost")}
+            if self.headers.get("Host") not in here:
+                self.send_error(403)
+            elif self.path.split("?")[0] != "/trace.pftrace":
+                self.send_error(404)
+            else:
+                return False
+            return True
+
+        def answer(self, code: int, size: int) -> None:
+            self.send_response(code)
+            self.send_header("Access-Control-Allow-Origin", origin)
+            self.send_header("Access-Control-Allow-Methods", "GET, HEAD")
+            self.send_header("Access-Control-Allow-Private-Network", "true")
             self.send_header("Cache-Control", "no-cache")
             self.send_header("Content-Type", "application/octet-stream")
-            self.send_header("Content-Length", str(trace.stat().st_size))
+            self.send_header("Content-Length", str(size))
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Requests are nobody's business."""
 
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """A browser that goes away in the middle may come again."""
+
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        server = Server(("127.0.0.1", port), Handler)
     except (OSError, OverflowError) as error:
         raise BadRequest(f"port {port}: {error}", "Stop what listens there, or choose another with --port.") from error
-    Thread(target=server.serve_forever, daemon=True).start()
-    return server
+    with server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        thread.start()
+        try:
+            yield int(server.server_port)
+        finally:
+            server.shutdown()
+            thread.join()
