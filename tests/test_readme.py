@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from wsformat.cli.main import app
 from wsformat.converters import registry
 from wsformat.samples import path as sample
+from wsformat.samples.__main__ import main as copy_samples
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(__file__).parent / "data"
@@ -26,12 +27,7 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the README names."""
-    (tmp_path / "prof.i32").write_bytes(sample("balanced_r0.i32").read_bytes())
-    (tmp_path / "prof.meta").write_bytes(sample("balanced_r0.meta").read_bytes())
-    (tmp_path / "roles.json").write_bytes(sample("gemm_roles.json").read_bytes())
-    for trips in ("2048", "4096"):
-        (tmp_path / f"clean_{trips}.metas").write_bytes(sample(f"one_{trips}_clean.metas").read_bytes())
-        (tmp_path / f"stamped_{trips}.metas").write_bytes(sample(f"one_{trips}_global.metas").read_bytes())
+    assert copy_samples([str(tmp_path)]) == 0
     (tmp_path / "ncu.csv").write_bytes((DATA / "ncu" / "seed_metrics.mixed_stdout.csv").read_bytes())
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -44,7 +40,7 @@ def test_commands_and_python_of_the_readme_run(here: Path) -> None:
         assert words[0] == "wsformat"
         result = CliRunner().invoke(app, words[1:])
         assert result.exit_code == 0, f"{line}\n{result.output}"
-    for name in ("gemm.wsformat", "timeline.html", "trace.pftrace"):
+    for name in ("gemm.wsformat", "report.html", "timeline.html", "trace.pftrace"):
         assert (here / name).exists()
     (code,) = blocks("python")
     exec(compile(code, "README.md", "exec"), {})
