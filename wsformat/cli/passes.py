@@ -23,7 +23,7 @@ def passes(
     from wsformat.cli.output import print_json
 
     with scopes.analysis(bundle, capture=capture, role=role) as scope:
-        found: dict[str, Any] = {"passes": pass_rows(scope), "spans": kinds(scope)}
+        found: dict[str, Any] = {"passes": pass_rows(scope), "spans": kinds(scope), "warnings": warnings(scope)}
         if spans:
             found["picture"] = picture(scope)
         if json:
@@ -51,6 +51,15 @@ def pass_rows(scope: Analysis) -> list[dict[str, Any]]:
         LEFT JOIN perturbation p ON p.capture_id = k.capture_id AND p.pass = k.pass AND p.preference = 1
         WHERE k.pass >= 0 AND {where} GROUP BY k.capture_id, k.pass ORDER BY k.capture_id, k.pass
         """
+    )
+
+
+def warnings(scope: Analysis) -> list[dict[str, Any]]:
+    """What the recorder noticed of builds (spills, serialised wgmma) and of clocks that changed."""
+    where = scope.where("capture_id")
+    return scope.rows(
+        f"""SELECT capture_id, subject, text FROM findings
+            WHERE kind = 'message' AND subject IN ('build', 'clock') AND {where} ORDER BY capture_id, subject, text"""
     )
 
 
@@ -110,6 +119,8 @@ def _print(scope: Analysis, found: dict[str, Any]) -> None:
         launches = f"{row['launches']} ({row['launches_with_stamps']} with stamps)"
         body.append([*start(row), row["pass"], row["name"], row["stamp_kinds"], launches, did])
     print_table([*lead, "pass", "<name", "kinds of stamps", "<launches", "<perturbation"], body, title="Passes:")
+    for row in found["warnings"]:
+        print(f"warning: {row['text']}")
     if not found["spans"]:
         print("\nNo pass kept stamps that make a span.")
         return

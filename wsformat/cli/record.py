@@ -67,9 +67,14 @@ def record(
         found.save(raw)
     made = to_bundle(found).write(target, force=force)
     disturbed = {str(p["name"]): found.perturbation(number) for number, p in enumerate(found.passes)}
+    messages = [row["text"] for row in made.table("findings").to_pylist()]
     if json:
-        print_json({"path": str(target), "perturbation": disturbed, "launches": made.rows("launches")})
+        print_json(
+            {"path": str(target), "perturbation": disturbed, "launches": made.rows("launches"), "messages": messages}
+        )
         return
     for name, share in disturbed.items():
         print(f"pass {name}: main loop {100 * share:+.1f} % by slope")
+    for text in messages:
+        print(f"warning: {text}")
     print(target)
