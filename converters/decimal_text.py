@@ -12,6 +12,8 @@ Array = np.ndarray[Any, Any]
 
 WIDEST = 32
 """Longer texts take the slow path."""
+DECIMALS = 9
+NANO = 10**DECIMALS
 LARGEST = 9 * 10**18
 
 
@@ -20,15 +22,18 @@ class Decimals:
     """Numbers as whole part and thousandths, rounded to the nearest.
 
     Attributes:
-        whole: int64, floor of the number.
+        whole: int64, the whole part of the rounded number.
         milli: int64, 0 to 999.
         bad: not a number, or out of range.
-        fine: the exact value of the few that have more than three decimals or an exponent, by position.
+        floor, nano: the number itself: its floor, and billionths, for those not in ``fine``.
+        fine: the exact value of the few that have more than nine decimals or an exponent, by position.
     """
 
     whole: Array
     milli: Array
     bad: Array
+    floor: Array
+    nano: Array
     fine: dict[int, Decimal]
 
 
@@ -40,11 +45,11 @@ def parse(text: Array, begin: Array, end: Array) -> Decimals:
         begin, end: slices; begin < 0 is a missing number, which is bad.
     """
     count = len(begin)
-    whole, milli = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    whole, milli, nano = (np.zeros(count, np.int64) for _ in range(3))
     bad = begin < 0
     fine: dict[int, Decimal] = {}
     if count == 0 or bad.all():
-        return Decimals(whole, milli, bad, fine)
+        return Decimals(whole, milli, bad, whole, nano, fine)
     first, last = np.where(bad, 0, begin), np.where(bad, 0, end)
     quoted = ~bad & (text[first] == ord('"')) & (last - first >= 2)
     first, last = first + quoted, last - quoted
@@ -68,13 +73,14 @@ def parse(text: Array, begin: Array, end: Array) -> Decimals:
     plain &= large < LARGEST
     whole = np.where(plain, large, 0).astype(np.int64)
     rows = np.arange(count)
-    for j in (1, 2, 3):
+    for j in range(1, 1 + min(DECIMALS, max(width - 1, 3))):
         place = np.minimum(point + j, width - 1)
-        milli = milli * 10 + np.where(has_dot & (point + j < length), value[rows, place], 0)
-    plain &= ~((column > (point + 3)[:, None]) & (value > 0)).any(axis=1)
-    borrow = negative & (milli > 0)
-    whole = np.where(negative, -whole - borrow, whole)
-    milli = np.where(borrow, 1000 - milli, milli)
+        nano += np.where(has_dot & (point + j < length), value[rows, place], 0) * 10 ** (DECIMALS - j)
+    plain &= ~((column > (point + DECIMALS)[:, None]) & (value > 0)).any(axis=1)
+    borrow = negative & (nano > 0)
+    floor = np.where(negative, -whole - borrow, whole)
+    nano = np.where(plain, np.where(borrow, NANO - nano, nano), 0)
+    whole, milli = to_milli(floor, nano)
     for row in np.flatnonzero(~plain & ~bad).tolist():
         exact = exactly(bytes(text[int(begin[row]) : int(end[row])]).strip(b'" '))
         if exact is None:
@@ -83,7 +89,15 @@ def parse(text: Array, begin: Array, end: Array) -> Decimals:
             continue
         fine[row] = exact
         whole[row], milli[row] = divmod(rounded(exact), 1000)
-    return Decimals(whole, milli, bad, fine)
+    return Decimals(whole, milli, bad, floor, nano, fine)
+
+
+def to_milli(floor: Array, nano: Array) -> tuple[Array, Array]:
+    """Whole part and thousandths of floor + nano billionths, to the nearest, ties to even."""
+    milli, rest = np.divmod(nano, NANO // 1000)
+    half = NANO // 2000
+    milli += (rest > half) | ((rest == half) & (milli % 2 == 1))
+    return floor + milli // 1000, milli % 1000
 
 
 def exactly(raw: bytes) -> Decimal | None:
@@ -105,4 +119,4 @@ def rounded(value: Decimal) -> int:
 def exact(numbers: Decimals, row: int) -> Decimal:
     """The exact value of one number."""
     found = numbers.fine.get(row)
-    return found if found is not None else Decimal(int(numbers.whole[row])) + Decimal(int(numbers.milli[row])) / 1000
+    return found if found is not None else Decimal(int(numbers.floor[row])) + Decimal(int(numbers.nano[row])).scaleb(-9)

@@ -24,8 +24,11 @@ def facts(options: Mapping[str, Any]) -> dict[str, Any]:
     """Columns of captures among the options.
 
     Raises:
-        BadRequest: a number is needed.
+        BadRequest: a number is needed, or any option is given more than once.
     """
+    for name, value in options.items():
+        if isinstance(value, list):
+            raise BadRequest(f"{name}: given {len(value)} times, one value is needed")
     found: dict[str, Any] = {}
     for name, column in FACTS.items():
         value = options.get(name)
@@ -36,16 +39,22 @@ def facts(options: Mapping[str, Any]) -> dict[str, Any]:
                 found[name] = int(value)
             except ValueError as error:
                 raise BadRequest(f"{name} {value!r}: not a whole number") from error
+            if not -1 <= found[name] < 1 << (31 if column.type == "INT32" else 63):
+                raise BadRequest(f"{name} {value}: does not fit {column.type}; -1 is unknown")
         else:
             found[name] = str(value)
     return found
 
 
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of text that a shell on Windows wrote."""
+
+
 def plain_head(head: bytes) -> bytes:
-    """The first bytes of a file, unpacked as far as they go."""
-    if not head.startswith(b"\x1f\x8b"):
-        return head
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, 1 << 20)
-    except zlib.error:
-        return b""
+    """The first bytes of a file, unpacked as far as they go; text of 16 bits as UTF-8."""
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, 1 << 20)
+        except zlib.error:
+            return b""
+    return head.decode("utf-16", "ignore").encode() if head.startswith(UTF16) else head

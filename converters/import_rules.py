@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsformat.converters.import_mapping import ImportMapping, fits
+from wsformat.converters.lane_order import in_order, pairs
 from wsformat.converters.recording import Recording
 from wsformat.errors import BadRequest
 
@@ -30,7 +31,7 @@ def rename(recording: Recording, mapping: ImportMapping) -> set[int]:
     rules, spans = mapping.rules("renames"), recording.spans
     if not rules or not len(spans):
         return set()
-    order = np.lexsort((-spans.t1, spans.t0, spans.lane))
+    order = in_order(spans.lane, len(recording.lanes), spans.t0, spans.t1)
     lane, name = spans.lane[order], spans.name[order]
     before = np.full(len(order), -1, np.int64)
     before[1:] = np.where(lane[1:] == lane[:-1], name[:-1], -1)
@@ -59,8 +60,7 @@ def lane_rules(recording: Recording, mapping: ImportMapping) -> list[int]:
     if not mapping.rules("roles"):
         return [-1] * len(recording.lanes)
     begun: dict[int, set[str]] = {}
-    spans = recording.spans
-    for lane, name in np.unique(np.stack([spans.lane, spans.name]), axis=1).T.tolist():
+    for lane, name in pairs(recording.spans.lane, recording.spans.name):
         begun.setdefault(lane, set()).add(recording.names[name])
     return [mapping.role_rule(lane, begun.get(n, ())) for n, lane in enumerate(recording.lanes)]
 

@@ -24,7 +24,7 @@ with the source in the manifest.
 
 * `renames`: one name that fires several times an iteration is told apart by the span before it on its lane.
 * `roles`: which lanes play a role; `spans`: the state of a span, what it waits on, its resource.
-* `dependencies`: who waits for whom, in the words of the role spec ([rolespec.md](rolespec.md)); the points of a span are
+* `dependencies`: who waits for whom, in the words of the role spec ([rolespec.md](rolespec.md)); points of a span are
   `SPAN.begin` and `SPAN.end`, iterations are the ordinals of its name in its lane. With them each wait gets a verdict.
 
 Rules that fit nothing, and spans that no rule names, are listed with the import. A mapping of which nothing fits is

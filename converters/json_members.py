@@ -185,6 +185,10 @@ def _members(
     after = np.append(kind[1:], OPEN)
     # After '{' or ',' comes a key with its ':' (or the end of an empty object), after a ':' its value's end.
     empty = (kind == OPEN) & (after == CLOSE)
+    # A comma too many before the end is forgiven, as before the end of a list.
+    spare = np.flatnonzero((kind == COMMA) & (after == CLOSE))
+    begin_gap, end_gap = trim(text, at[marks[spare]] + 1, at[marks[np.minimum(spare + 1, len(marks) - 1)]])
+    empty[spare[begin_gap >= end_gap]] = True
     wrong = np.flatnonzero(
         (((kind == OPEN) | (kind == COMMA)) & (after != COLON) & ~empty)
         | ((kind == COLON) & (after != COMMA) & (after != CLOSE))

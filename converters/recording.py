@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,14 +68,19 @@ class Recording:
     """What was read.
 
     Attributes:
-        lanes: rows of the table lanes as far as known, and ``process`` (a name, for mappings and viewers);
-            ``skip`` leaves out one that nothing refers to.
+        lanes: rows of the table lanes as far as known (``role`` where no mapping gives one), and ``process`` (a name,
+            for mappings and viewers); ``skip`` leaves out one that nothing refers to.
+        roles: rows of the table roles for the roles that lanes say themselves.
         names: pool of texts.
         spans, instants, edges: see there.
         payload_types: of an instant's name (index into names): '', int, float or text.
+        payload_units: unit of those numbers, where known.
         clocks, anchors, launches: rows of those tables as far as known.
         attributes: (table, number in this recording (0 for captures), name, type, value).
         span_attributes: (name, numbers of spans, texts): JSON or text, many at once.
+        span_texts: the same, too large to hold: (name, how many, function that gives (numbers of spans, texts) in
+            parts).
+        launch_columns: columns of further launches, after those of ``launches``, all of one length.
         findings: (subject, text).
         losses: see :data:`wsformat.provenance.LOSSES`.
         facts: columns of captures that the source says.
@@ -82,16 +88,20 @@ class Recording:
     """
 
     lanes: list[Row] = field(default_factory=list)
+    roles: list[Row] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     spans: Spans = field(default_factory=Spans)
     instants: Instants = field(default_factory=Instants)
     edges: Edges = field(default_factory=Edges)
     payload_types: dict[int, str] = field(default_factory=dict)
+    payload_units: dict[int, str] = field(default_factory=dict)
     clocks: list[Row] = field(default_factory=list)
     anchors: list[Row] = field(default_factory=list)
     launches: list[Row] = field(default_factory=list)
     attributes: list[tuple[str, int, str, str, str]] = field(default_factory=list)
     span_attributes: list[tuple[str, Array, pa.Array]] = field(default_factory=list)
+    span_texts: list[tuple[str, int, Callable[[], Iterator[tuple[Array, pa.Array]]]]] = field(default_factory=list)
+    launch_columns: dict[str, Any] = field(default_factory=dict)
     findings: list[tuple[str, str]] = field(default_factory=list)
     losses: dict[str, int | str] = field(default_factory=dict)
     facts: Row = field(default_factory=dict)

@@ -225,7 +225,6 @@ def test_chunks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ('{"traceEvents":[{"ph":"X"]]', 25),
         ('{"traceEvents":[{"ph":"X","ts"}]}', 30),
         ('{"traceEvents":[{"ph":"X","ts":1 "dur":2}]}', 38),
-        ('{"traceEvents":[{"ph":"X",}]}', 26),
         ('{"traceEvents":[{"ph":}]}', 22),
         ('{"traceEvents":[{ph:"X"}]}', 19),
         ('{"traceEvents":[{"ph":"X"}}', 26),

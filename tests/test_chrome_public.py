@@ -145,7 +145,16 @@ def test_own_kineto_capture(captures: Path, tmp_path: Path) -> None:
     assert len({launch["native_id"] for launch in launches}) == 40
     lanes = bundle.table("lanes").to_pylist()
     assert [lane["thread_id"] for lane in lanes if lane["kind"] == "stream"] == [7]
+    roles = {row["role"]: row["kind"] for row in bundle.table("roles").to_pylist()}
+    assert roles == {"cpu thread": "host", "gpu stream": "other", "profiler": "other"}
+    assert {(lane["role"], lane["kind"]) for lane in lanes if lane["records_kept"]} == {
+        ("cpu thread", "host_thread"), ("gpu stream", "stream"), ("profiler", "other"),
+    }  # fmt: skip
+    process = {a["row_key"]: a["value"] for a in bundle.table("attributes").to_pylist() if a["name"] == "process_name"}
+    assert [process[str(lane["lane"])] for lane in lanes if lane["role"] == "gpu stream"] == ["GPU 0"]
     by_id = {row["span_id"]: row for row in bundle.table("spans").to_pylist()}
+    kernels = {(row["span"], row["t0"], row["t1"] - row["t0"]) for row in by_id.values() if row["category"] == "kernel"}
+    assert {(r["kernel"], r["t_start"], r["duration_ns"]) for r in launches} == kernels
     joined = [
         e for e in bundle.table("edges").to_pylist() if e["kind"] == "ac2g" and min(e["from_lane"], e["to_lane"]) >= 0
     ]

@@ -167,8 +167,8 @@ def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     )  # fmt: skip
     bundle = load(path, tmp_path)
     assert losses(bundle)["ignored"] == (
-        "1 x packet that is no protobuf; 1 x compressed packet; 1 x event that is no protobuf; "
-        "1 x event without a time; 1 x event of a time beyond 63 bits; 1 x event of an unknown type"
+        "1 x compressed packet that is damaged; 1 x packet that is no protobuf; 1 x event that is no protobuf; "
+        "1 x event without a time; 1 x event of an unknown type; 1 x event of a time before zero or beyond 63 bits"
     )
     assert "No snapshot ties clock 64, 65 to the others" in findings(bundle)["clock"]
 
@@ -184,7 +184,7 @@ def test_defaults_change_and_clocks_are_tied(tmp_path: Path) -> None:
     clocks = field(1, field(1, 6) + field(2, 1000)) + field(1, field(1, 64) + field(2, 0))
     path = save(
         tmp_path,
-        packet(field(6, clocks), field(13, 1)), track(1, "a"), track(2, "b"),
+        packet(field(6, clocks), field(13, 1)), packet(field(6, clocks), sequence=9), track(1, "a"), track(2, "b"),
         default(1), bare(1, BEGIN), default(2), bare(2, BEGIN), bare(3, END), default(1), bare(5, END),
         default(2, 9), bare(7, INSTANT, 9), event(1008, INSTANT, 1, extra=field(58, 6)),
         packet(field(13, 1)), default(0), bare(9, INSTANT),

@@ -9,7 +9,8 @@ from typing import Any
 
 from wsformat.bundle import Bundle, Progress
 from wsformat.converters.import_options import FACT_OPTIONS, MAPPING, plain_head
-from wsformat.converters.trace_build import EXPORT_OPTIONS, export
+from wsformat.converters.trace_build import export
+from wsformat.converters.trace_options import EXPORT_OPTIONS
 
 NAME = "chrome"
 TITLE = "Chrome trace JSON"
@@ -37,9 +38,9 @@ LOSSES = (
     "In: times finer than a thousandth of the unit are rounded, begins and ends alike, so that order stays.",
     "In: iterations are ordinals of a name in its lane.",
     "In: colours, stack frames, thread clocks (tts, tdur), sort orders and the reach of instants are not kept.",
-    "In: object, sample and memory-dump events are counted, not kept.",
+    "In: object, sample and memory-dump events, and arguments of arrows, are counted, not kept.",
     "In, Proton: rows 'line N' of a warp are merged; the assumed 1 GHz is undone, times are cycles of each CTA's SM.",
-    "In, Kineto: kernels are launches as well as spans on their stream.",
+    "In, Kineto: kernels are launches as well as spans on their stream; lanes are CPU threads or GPU streams.",
 )
 CARRIES = {
     "in": (
@@ -51,6 +52,7 @@ CARRIES = {
         "dependencies", "events", "spans", "edges",
     ),
 }  # fmt: skip
+PHASE = re.compile(rb'"ph"\s*:\s*"[^"\\]"')
 DIALECTS = ("generic", "proton", "kineto")
 
 
@@ -58,8 +60,8 @@ def sniff(head: bytes, path: Path) -> bool:
     """Whether it is JSON with Chrome trace events; packed files are looked into."""
     text = plain_head(head).removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"{"):
-        return b'"traceEvents"' in text or (b'"ph"' in text and b'"ts"' in text and b'"pid"' in text)
-    return re.match(rb'\[\s*\{[^{}]*"ph"\s*:', text) is not None
+        return b'"traceEvents"' in text or (PHASE.search(text) is not None and b'"ts"' in text and b'"pid"' in text)
+    return re.match(rb"\[[\s,]*\{", text) is not None and PHASE.search(text) is not None
 
 
 def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress | None = None) -> Bundle:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from wsformat.converters.chrome.converted import Converted
 from wsformat.converters.chrome.units import CYCLE
+from wsformat.converters.lane_order import GROUP, groups, in_order
 from wsformat.converters.recording import Recording, Spans
-from wsformat.converters.trace_model import split_overlaps
+from wsformat.converters.trace_overlaps import split_overlaps
 
 MAX_HEADER_TEXT = 1 << 20
+BASES = ((("baseTimeNanoseconds",), 1), (("beginningOfTime",), 1000), (("otherData", "profile_start_ts"), 10**6))
+"""Where writers say the Unix time of the trace's zero (PyTorch, LLVM, Bazel), and the ns of its unit."""
 
 
 def add_clock(done: Converted, shift: int) -> None:
     """The clock of the trace, and its place in Unix time where the file says it."""
     recording = done.recording
-    base = done.trace.header.get("baseTimeNanoseconds", b"").strip().strip(b'"')
     assumption = done.unit.text if done.unit.assumed else ""
     recording.findings.append(("unit", done.unit.text))
     if shift:
@@ -25,7 +29,7 @@ def add_clock(done: Converted, shift: int) -> None:
             f"{' ' if assumption else ''}All times are {shift} later than in the file, which has negative ones."
         )
         done.notes.append(f"Negative times: all times were moved by {shift}.")
-    used = done.t[done.trace.events.phase != ord("M")]
+    used = done.trace.events.phase != ord("M")
     recording.clocks = [
         {
             "scope": "source",
@@ -34,20 +38,40 @@ def add_clock(done: Converted, shift: int) -> None:
             "assumption": assumption,
         }
     ]
-    if base.isdigit() and used.size and done.unit.name != CYCLE:
-        first = int(used.min())
-        unix = int(base) + first - shift
-        if 0 <= unix < 2**63:
-            recording.anchors.append({"launch": -1, "clock": 0, "t": first, "reference_clock": -1, "reference_t": unix})
+    if used.any() and done.unit.name != CYCLE:
+        first = int(done.t.min(where=used, initial=np.iinfo(np.int64).max))
+        base, error = _base(done.trace.header)
+        if base >= 0 and base + first - shift < 2**63:
+            unix = base + first - shift
+            anchor = {"launch": -1, "clock": 0, "t": first, "reference_clock": -1, "reference_t": unix}
+            recording.anchors.append(anchor | ({"error_ns": error} if error else {}))
             recording.facts["created_unix_ns"] = unix
+
+
+def _base(header: Mapping[str, bytes]) -> tuple[int, int]:
+    """Unix time in ns of the trace's zero and how coarsely it is known; -1 where the file does not say it."""
+    for path, ns in BASES:
+        try:
+            value: Any = json.loads(header.get(path[0], b""))
+            for name in path[1:]:
+                value = value[name]
+            return int(value) * ns, ns if ns > 1 else 0
+        except (ValueError, TypeError, KeyError):
+            continue
+    return -1, 0
 
 
 def _step(recording: Recording) -> int:
     """Largest number of ticks that divides every difference between times."""
-    times = np.concatenate([recording.spans.t0, recording.spans.t1[recording.spans.complete], recording.instants.t])
-    if times.size < 2:
-        return -1
-    return int(np.gcd.reduce(times - times.min())) or -1
+    spans, step, first = recording.spans, 0, None
+    for times, there in ((spans.t0, None), (spans.t1, spans.complete), (recording.instants.t, None)):
+        for begin in range(0, len(times), GROUP):
+            part = times[begin : begin + GROUP]
+            part = part if there is None else part[there[begin : begin + GROUP]]
+            if part.size:
+                first = part[0] if first is None else first
+                step = int(np.gcd(step, np.gcd.reduce(part - first)))
+    return step or -1
 
 
 def account(done: Converted) -> None:
@@ -110,8 +134,14 @@ def account(done: Converted) -> None:
 
 def crossings(spans: Spans) -> int:
     """Spans that begin inside another one of their lane and end after it, as a stack sees them."""
-    keep = np.flatnonzero(spans.complete & (spans.lane == spans.end_lane))
-    if not keep.size:
-        return 0
-    sort = keep[np.lexsort((-spans.t1[keep], spans.t0[keep], spans.lane[keep]))]
-    return int((split_overlaps(spans.lane[sort], spans.t0[sort], spans.t1[sort]) > 0).sum())
+    keep = spans.complete & (spans.lane == spans.end_lane)
+    lane, t0, t1 = (
+        (spans.lane, spans.t0, spans.t1) if keep.all() else (a[keep] for a in (spans.lane, spans.t0, spans.t1))
+    )
+    lanes = int(lane.max(initial=-1)) + 1
+    order = in_order(lane, lanes, t0, t1)
+    count = 0
+    for begin, end in groups(lane, lanes):
+        rows = order[begin:end]
+        count += int((split_overlaps(lane[rows], t0[rows], t1[rows]) > 0).sum())
+    return count

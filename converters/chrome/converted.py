@@ -18,7 +18,7 @@ class Converted:
         trace, unit: what it was made of.
         t: ticks of each event.
         span_row: the event that begins each span.
-        args: number of the arguments of each event, -1 none.
+        ends: events that end spans, and those spans, where that is another event.
         process, thread: text of the ids of each lane.
     """
 
@@ -27,10 +27,10 @@ class Converted:
     unit: Unit
     t: Array
     span_row: Array
-    args: Array
     process: list[str]
     thread: list[str]
     orphans: int = 0
     unclosed: int = 0
     backwards: int = 0
+    ends: list[tuple[Array, Array]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wsformat.converters.chrome.accounting import account, add_clock
+from wsformat.converters.chrome.columns import Arguments, plain_texts
 from wsformat.converters.chrome.converted import Converted
 from wsformat.converters.chrome.counters import counter_events
 from wsformat.converters.chrome.flows import add_edges
@@ -32,12 +35,12 @@ def convert(trace: Trace, unit: Unit, *, keep_args: bool, where: str) -> Convert
         MalformedInput: times that do not fit in this unit.
     """
     events = trace.events
-    t, shift = ticks(events.t, events.t_milli, events.has_t, unit, where)
-    args = np.full(len(events.phase), -1, np.int64)
-    args[events.args_row] = np.arange(len(events.args_row))
+    t, shift = ticks(events.t, events.t_milli, unit, where)
+    t[events.untimed] = 0
+    events.t = np.zeros(0, np.int64)
     keys = trace.keys.texts()
     done = Converted(
-        Recording(), trace, unit, t, np.zeros(0, np.int64), args,
+        Recording(), trace, unit, t, np.zeros(0, np.int64),
         [keys[p] if p >= 0 else "" for p, _ in trace.lanes], [keys[i] if i >= 0 else "" for _, i in trace.lanes],
     )  # fmt: skip
     recording = done.recording
@@ -47,12 +50,12 @@ def convert(trace: Trace, unit: Unit, *, keep_args: bool, where: str) -> Convert
     extra: list[tuple[Array, Array, Array]] = []
     _spans(done, extra, where)
     _instants(done, extra)
-    counter_events(done.recording, trace, t, args)
+    counter_events(done.recording, trace, t)
     add_edges(done)
     if keep_args:
         _arguments(done)
-    elif len(events.args_row):
-        trace.losses["arguments of an event"] = len(events.args_row)
+    elif len(events.args):
+        trace.losses["arguments of an event"] = len(events.args)
     add_clock(done, shift)
     account(done)
     return done
@@ -66,28 +69,33 @@ def _names_of_nothing(recording: Recording) -> None:
 
 def unnamed(recording: Recording, codes: Array) -> Array:
     """Names, with the last one in place of a missing one."""
-    return np.where(codes < 0, recording.names.index("(no name)"), codes).astype(np.int64)
+    if codes.size and codes.min() >= 0:
+        return codes
+    return np.where(codes < 0, recording.names.index("(no name)"), codes)
 
 
 def _lanes(done: Converted) -> list[Row]:
     """Rows of lanes, with the names that metadata events give (the last one counts, wherever it stands)."""
     trace, events = done.trace, done.trace.events
     processes: dict[int, str] = {}
+    labels: dict[int, str] = {}
     threads: dict[int, str] = {}
-    rows = np.flatnonzero((events.phase == ord("M")) & (done.args >= 0))
-    blobs = events.args.take(pa.array(done.args[rows])).to_pylist() if rows.size else []
+    rows = events.of_phase(b"M")
+    number = events.args.number(rows)
+    rows = rows[number >= 0]
+    blobs = events.args.take(number[number >= 0]).to_pylist()
     for row, blob in zip(rows.tolist(), blobs, strict=True):
         what = done.recording.names[events.name[row]]
-        if what in ("process_name", "thread_name"):
+        if what in ("process_name", "process_labels", "thread_name"):
             try:
-                name = json.loads(blob, strict=False).get("name")
+                name = json.loads(blob, strict=False).get("labels" if what == "process_labels" else "name")
             except (ValueError, AttributeError):
                 continue
             text = plain_text(json.dumps(name).encode()) if name is not None else ""
-            if what == "process_name":
-                processes[trace.lanes[events.lane[row]][0]] = text
-            else:
+            if what == "thread_name":
                 threads[int(events.lane[row])] = text
+            else:
+                (processes if what == "process_name" else labels)[trace.lanes[events.lane[row]][0]] = text
     return [
         {
             "kind": "other",
@@ -97,6 +105,7 @@ def _lanes(done: Converted) -> list[Row]:
             "process_id": _whole(done.process[number], 31),
             "thread_id": _whole(done.thread[number], 63),
             "named": number in threads,
+            "labels": labels.get(process, ""),
         }
         for number, (process, _) in enumerate(trace.lanes)
     ]
@@ -109,21 +118,15 @@ def _whole(text: str, bits: int) -> int:
 
 def _spans(done: Converted, extra: list[tuple[Array, Array, Array]], where: str) -> None:
     events, t, recording = done.trace.events, done.t, done.recording
-    whole = np.flatnonzero(events.phase == ord("X"))
-    length, _ = ticks(events.dur[whole], events.dur_milli[whole], events.has_dur[whole], done.unit, where, shift=False)
-    end = t[whole] + length
-    if done.unit.name != "us":
-        # A fraction of a tick is rounded at the end, not in the length, so that order stays.
-        fraction = events.t_milli[whole].astype(np.int64) + events.dur_milli[whole]
-        end = t[whole] - (events.t_milli[whole] >= 500) + events.dur[whole] + (fraction + 500) // 1000
-    negative = events.has_dur[whole] & (end < t[whole])
+    whole = events.of_phase(b"X").astype(np.int32)
+    end, there = _ends(done, whole, where)
+    negative = there & (end < t[whole])
     done.backwards += int(negative.sum())
-    done.unclosed += int((~events.has_dur[whole]).sum())
-    complete = events.has_dur[whole] & ~negative
+    done.unclosed += int((~there).sum())
     begins, ends = [whole], [end]
-    end_lanes, completes = [events.lane[whole]], [complete]
+    end_lanes, completes = [events.lane[whole]], [there & ~negative]
     for phases, key in ((b"BE", _thread_key), (b"beSF", _async_key)):
-        mine = np.flatnonzero(np.isin(events.phase, np.frombuffer(phases, np.uint8)))
+        mine = events.of_phase(phases)
         if not mine.size:
             continue
         is_end = np.isin(events.phase[mine], np.frombuffer(b"EeF", np.uint8))
@@ -133,7 +136,9 @@ def _spans(done: Converted, extra: list[tuple[Array, Array, Array]], where: str)
         partner, orphan = pair(group, order, is_end)
         begin = np.flatnonzero(~is_end)
         other = partner[begin]
-        begins.append(mine[begin])
+        closed = np.flatnonzero(other >= 0)
+        done.ends.append((mine[other[closed]].astype(np.int32), sum(map(len, begins)) + closed))
+        begins.append(mine[begin].astype(np.int32))
         stop = mine[np.maximum(other, 0)]
         ends.append(np.where(other >= 0, t[stop], t[mine[begin]]))
         end_lanes.append(np.where(other >= 0, events.lane[stop], events.lane[mine[begin]]))
@@ -145,17 +150,38 @@ def _spans(done: Converted, extra: list[tuple[Array, Array, Array]], where: str)
         extra.append(
             (lost, _suffixed(recording, unnamed(recording, events.name[lost]), " (end without begin)"), t[lost])
         )
-    row = np.concatenate(begins)
+    row = _joined(begins)
     done.span_row = row
     recording.spans = Spans(
-        lane=events.lane[row].astype(np.int64),
-        end_lane=np.concatenate(end_lanes).astype(np.int64),
+        lane=events.lane[row],
+        end_lane=_joined(end_lanes),
         name=unnamed(recording, events.name[row]),
-        category=events.category[row].astype(np.int64),
+        category=events.category[row],
         t0=t[row],
-        t1=np.concatenate(ends),
-        complete=np.concatenate(completes).astype(bool),
+        t1=_joined(ends),
+        complete=_joined(completes),
     )
+
+
+def _joined(parts: list[Array]) -> Array:
+    """One array of several, without a copy of a single one."""
+    filled = [part for part in parts if len(part)] or parts[:1]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled)
+
+
+def _ends(done: Converted, whole: Array, where: str) -> tuple[Array, Array]:
+    """Ends of X events in ticks, and whether they have one."""
+    events, t = done.trace.events, done.t
+    there = events.has_dur
+    if done.unit.name == "us":
+        end, _ = ticks(events.dur, events.dur_milli, done.unit, where, shift=False)
+        end += t[whole]
+    else:
+        # A fraction of a tick is rounded at the end, not in the length, so that order stays.
+        milli = events.t_milli[whole].astype(np.int64)
+        end = t[whole] - (milli >= 500) + events.dur + (milli + events.dur_milli + 500) // 1000
+    events.dur, events.dur_milli, events.t_milli = (np.zeros(0, np.int64) for _ in range(3))
+    return end, there
 
 
 def _thread_key(done: Converted, rows: Array, is_end: Array) -> Array:
@@ -176,7 +202,7 @@ def _async_key(done: Converted, rows: Array, is_end: Array) -> Array:
             events.category[rows],
             events.id[rows],
             events.scope[rows],
-            np.where(events.id_scope[rows], process, -2),
+            np.where(events.id_scope[rows] > 0, process, -2),
         ]
     )
     group = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -202,33 +228,47 @@ def _suffixed(recording: Recording, codes: Array, suffix: str) -> Array:
 
 def _instants(done: Converted, extra: list[tuple[Array, Array, Array]]) -> None:
     events, recording = done.trace.events, done.recording
-    mine = np.flatnonzero(np.isin(events.phase, np.frombuffer(b"iIRnTp", np.uint8)))
+    mine = events.of_phase(b"iIRnTp")
     rows = np.concatenate([mine, *(row for row, _, _ in extra)])
     if not rows.size:
         return
     names = np.concatenate([unnamed(recording, events.name[mine]), *(name for _, name, _ in extra)])
-    number = done.args[rows]
+    number = events.args.number(rows)
     payload = texts_of(events.args, number)
     with_payload = np.unique(names[number >= 0]).tolist()
     recording.payload_types |= dict.fromkeys(with_payload, "text")
     recording.instants = Instants(events.lane[rows].astype(np.int64), names, done.t[rows], payload)
 
 
-def texts_of(args: pa.ChunkedArray, number: Array) -> pa.Array:
+def texts_of(args: Arguments, number: Array) -> pa.Array:
     """Arguments as text; '' where number is -1."""
-    if not len(args):
+    there = np.flatnonzero(number >= 0)
+    if not there.size:
         return pa.repeat("", len(number))
-    taken = args.take(pa.array(np.maximum(number, 0)))
-    taken = taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
-    try:
-        text = taken.cast(pa.string())
-    except pa.ArrowInvalid:
-        text = pa.array([value.decode("utf-8", "replace") for value in taken.to_pylist()], pa.string())
-    return pc.if_else(pa.array(number >= 0), text, pa.scalar(""))
+    found = plain_texts(args.take(number[there]))
+    place = np.full(len(number), -1, np.int64)
+    place[there] = np.arange(there.size)
+    return pc.fill_null(found.take(pa.array(place, mask=place < 0)), "")
 
 
 def _arguments(done: Converted) -> None:
-    number = done.args[done.span_row]
-    with_args = np.flatnonzero(number >= 0)
-    if with_args.size:
-        done.recording.span_attributes.append(("args", with_args, texts_of(done.trace.events.args, number[with_args])))
+    """Arguments of spans: read again from where they lie when the bundle is written."""
+    args, count = done.trace.events.args, len(done.trace.events)
+    if not len(args):
+        return
+
+    def parts(rows: Array, spans: Array) -> Iterator[tuple[Array, pa.Array]]:
+        span_of = np.full(count, -1, np.int32)
+        span_of[rows] = spans
+        for first, values in args.parts():
+            span = span_of[args.rows[first : first + len(values)]]
+            mine = np.flatnonzero(span >= 0)
+            if mine.size:
+                yield span[mine], plain_texts(values.take(pa.array(mine)))
+
+    begins = (done.span_row, np.arange(len(done.span_row), dtype=np.int32))
+    ends = tuple(np.concatenate(column) for column in zip(*done.ends, strict=True)) if done.ends else ()
+    for name, pair_of in (("args", begins), ("args.end", ends)):
+        if pair_of:
+            number = len(args) if name == "args" else int((args.number(pair_of[0]) >= 0).sum())
+            done.recording.span_texts.append((name, number, partial(parts, *pair_of)))

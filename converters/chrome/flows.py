@@ -7,37 +7,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wsformat.converters.chrome.converted import Converted
+from wsformat.converters.lane_order import groups
 from wsformat.converters.pairing import Enclosing, arrows
-from wsformat.converters.recording import Array, Edges
+from wsformat.converters.recording import Array, Edges, Spans
 
 
 def add_edges(done: Converted) -> None:
     """Add the arrows to the recording; one whose other end is missing is kept with -1 there."""
     events, t, spans = done.trace.events, done.t, done.recording.spans
     texts = pa.array(done.trace.ids.texts(), pa.string())
-    within = Enclosing(spans.lane[spans.complete], spans.t0[spans.complete], spans.t1[spans.complete])
-    closed = np.flatnonzero(spans.complete)
     parts: list[Edges] = []
-    rows = np.flatnonzero(np.isin(events.phase, np.frombuffer(b"stf", np.uint8)))
+    rows = events.of_phase(b"stf")
     if rows.size:
+        noted = int((events.args.number(rows) >= 0).sum())
+        if noted:
+            done.notes.append(f"Arguments of arrows, not kept: {noted}.")
         kind = np.select([events.phase[rows] == ord("s"), events.phase[rows] == ord("t")], [0, 1], 2)
         process = np.array([p for p, _ in done.trace.lanes], np.int64)[events.lane[rows]]
-        local = np.where(events.id_scope[rows], process, -2)
+        local = np.where(events.id_scope[rows] > 0, process, -2)
         key = np.stack([events.category[rows], events.name[rows], events.id[rows], local])
         group = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
         order = np.empty(rows.size, np.int64)
         order[np.lexsort((np.arange(rows.size), t[rows]))] = np.arange(rows.size)
         tail, head = arrows(group, order, kind)
         lane = events.lane[rows].astype(np.int64)
-        inner = within.find(lane, t[rows])
-        ahead = within.next(lane, t[rows])
-        late = (kind == 2) & events.next_binding[rows] & (ahead >= 0)
+        inner, ahead = _around(spans, lane, t[rows], len(done.trace.lanes))
+        late = (kind == 2) & (events.next_binding[rows] > 0) & (ahead >= 0)
         bound = np.where(late, ahead, inner)
-        bound = np.where(bound >= 0, closed[bound] if closed.size else -1, -1)
         label = np.where(events.category[rows] >= 0, events.category[rows], events.name[rows])
         parts.append(_joined(tail, head, label, events.id[rows], texts, lane, bound, t[rows]))
-    bound_rows = events.bind[done.span_row] >= 0
-    spans_bound = np.flatnonzero(bound_rows)
+    bound_rows = events.bind.rows[events.bind.values >= 0]
+    spans_bound = np.flatnonzero(np.isin(done.span_row, bound_rows)) if bound_rows.size else bound_rows
     flow = events.flow[done.span_row[spans_bound]]
     if (flow == 0).any():
         done.trace.losses["bind_id without flow_in or flow_out"] = int((flow == 0).sum())
@@ -67,6 +67,26 @@ def add_edges(done: Converted) -> None:
                 f"Arrows without a tail: {lost[0]}, without a head: {lost[1]}; kept with the end that is there."
             )
             done.orphans += sum(lost)
+
+
+def _around(spans: Spans, lane: Array, t: Array, lanes: int) -> tuple[Array, Array]:
+    """Of moments the innermost span that holds each, and the next one to begin (-1 none); a few lanes at a time."""
+    inner, ahead = np.full(len(lane), -1, np.int64), np.full(len(lane), -1, np.int64)
+    asked = np.zeros(lanes, bool)
+    asked[lane] = True
+    closed = np.flatnonzero(spans.complete & asked[spans.lane]).astype(np.int32)
+    closed = closed[np.argsort(spans.lane[closed], kind="stable")]
+    rows = np.argsort(lane, kind="stable")
+    for begin, end in groups(spans.lane[closed], lanes):
+        held = closed[begin:end]
+        first, last = spans.lane[held[0]], spans.lane[held[-1]]
+        mine = rows[np.searchsorted(lane, first, "left", rows) : np.searchsorted(lane, last, "right", rows)]
+        if mine.size:
+            within = Enclosing(spans.lane[held].astype(np.int64), spans.t0[held], spans.t1[held])
+            for found, result in ((within.find, inner), (within.next, ahead)):
+                place = found(lane[mine], t[mine])
+                result[mine] = np.where(place >= 0, held[place], -1)
+    return inner, ahead
 
 
 def _joined(

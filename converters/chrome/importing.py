@@ -28,8 +28,8 @@ def read_trace(paths: Sequence[Path], options: Mapping[str, Any], progress: Prog
     if len(paths) != 1:
         raise BadRequest(f"{len(paths)} traces: one at a time", "Import each, then `wsformat merge` the bundles.")
     path = paths[0]
-    mapping = import_mapping.load(options.get("mapping"))
     said = facts(options)
+    mapping = import_mapping.load(options.get("mapping"))
     keep = str(options.get("args", "all"))
     if keep not in ("all", "none"):
         raise BadRequest(f"args {keep!r}: all or none")
@@ -42,7 +42,9 @@ def read_trace(paths: Sequence[Path], options: Mapping[str, Any], progress: Prog
         REFINERS[dialect].refine(done)
     asked = {name: str(options[name]) for name in ("ts_unit", "dialect", "args") if options.get(name)}
     source = Source([path], [bytes_sha256(path)], "chrome", f"chrome-{dialect}", how, asked)
-    bundle: Bundle = to_bundle(done.recording, source, mapping, said)
+    recording = done.recording
+    del done, trace  # columns of events: as large as the spans made of them
+    bundle: Bundle = to_bundle(recording, source, mapping, said)
     return bundle
 
 
@@ -63,16 +65,12 @@ def _dialect(trace: Trace, asked: Any) -> tuple[str, str]:
 def _unit(trace: Trace, dialect: str, asked: Any) -> Unit:
     if dialect == "proton" and not asked:
         return Unit("us", proton.ASSUMED)
-    events = trace.events
-    timed = events.has_t & (events.phase != ord("M"))
-    whole = np.concatenate([events.t[timed], events.dur[events.has_dur & timed]])
-    milli = np.concatenate([events.t_milli[timed], events.dur_milli[events.has_dur & timed]])
-    return decide(asked, whole, milli)
+    return decide(asked, trace.times)
 
 
 def _leave_out_empty_lanes(done: Converted) -> None:
     """Metadata names processes and ids that record nothing; only a named thread is a lane without records."""
     used = np.zeros(len(done.recording.lanes), bool)
-    used[np.unique(done.trace.events.lane[done.trace.events.phase != ord("M")])] = True
+    used[done.trace.events.lane[done.trace.events.phase != ord("M")]] = True
     for number, lane in enumerate(done.recording.lanes):
         lane["skip"] = not used[number] and not lane["named"]

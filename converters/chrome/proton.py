@@ -76,14 +76,15 @@ def refine(done: Converted) -> None:
 def _anchors(done: Converted, ctas: list[tuple[str, int, int]], offset: Array, span_clock: Array) -> None:
     """Starts of CTAs in device time, where the file has them, and its other facts about them."""
     recording, spans = done.recording, done.recording.spans
-    number = done.args[done.span_row]
+    args = done.trace.events.args
     first = np.full(len(ctas), len(spans))
     np.minimum.at(first, span_clock, np.arange(len(spans)))
     first = np.minimum(first, max(len(spans) - 1, 0))
     known: list[dict[str, str]] = [{} for _ in ctas]
-    there = np.flatnonzero(number[first] >= 0) if len(spans) else np.zeros(0, np.int64)
+    number = args.number(done.span_row[first]) if len(spans) else np.zeros(0, np.int64)
+    there = np.flatnonzero(number >= 0)
     if there.size:
-        text, members = members_of(done.trace.events.args, number[first[there]])
+        text, members = members_of(args, number[there])
         keys, values = Interner(), Interner()
         key = keys.codes(text, members.key_begin, members.key_end)
         value = values.codes(text, members.value_begin, members.value_end)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from wsformat.bundle import Progress
 from wsformat.converters import decimal_text
+from wsformat.converters.chrome.columns import RARE, Arguments, Events, Store
 from wsformat.converters.chrome.stream import CHUNK, Reader
+from wsformat.converters.chrome.units import Times
 from wsformat.converters.interner import Interner
 from wsformat.converters.json_members import Members, broken, gather, split, structure
 from wsformat.errors import MalformedInput
@@ -27,36 +30,11 @@ Array = np.ndarray[Any, Any]
 KEY = re.compile(rb'[\s,]*"((?:[^"\\]|\\.)*)"\s*:\s*')
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 SCALAR = re.compile(rb"[^,}\]\s]+")
+MILLI = 10**6
+"""Thousandths in billionths."""
 MAX_HEADER_VALUE = 256 << 20
 KINDS = b"XBEbneSFTpiIRCstfM"
 """Phases that are read."""
-
-
-@dataclass
-class Events:
-    """Columns, one entry an event of a phase that is read. Texts are numbers of the interners; -1 is absent.
-
-    ``t``/``dur`` are whole and thousandth parts of the number in the file; ``finer`` counts those with more decimals.
-    """
-
-    phase: Array
-    lane: Array
-    name: Array
-    category: Array
-    id: Array
-    id_scope: Array
-    scope: Array
-    bind: Array
-    flow: Array
-    next_binding: Array
-    t: Array
-    t_milli: Array
-    has_t: Array
-    dur: Array
-    dur_milli: Array
-    has_dur: Array
-    args: pa.ChunkedArray
-    args_row: Array
 
 
 @dataclass
@@ -70,6 +48,7 @@ class Trace:
         header: members of the file beside the events, as their JSON text.
         cut: why the file is not whole, '' when it is.
         losses: events and elements that were not read, by reason.
+        times: what all times and durations show of their unit.
         first_lost: byte of the first event that was not read, for the reader's message.
     """
 
@@ -83,6 +62,7 @@ class Trace:
     losses: dict[str, int]
     first_lost: dict[str, int]
     finer: int
+    times: Times
     size: int
 
 
@@ -93,15 +73,14 @@ def scan(path: Path, progress: Progress | None = None) -> Trace:
         MalformedInput: no Chrome trace, or broken in a way that leaves nothing to trust; names the byte.
     """
     collect = _Collector()
-    with path.open("rb") as file:
+    with closing(collect.store), path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         reader = Reader(path, file, packed, progress, path.stat().st_size)
         for text, members, offset in _parts(reader, collect):
             collect.add(text, members, offset)
         collect.cut = collect.cut or reader.cut
-        size = reader.offset + len(reader.buffer)
-    return collect.trace(size)
+        return collect.trace(reader.offset + len(reader.buffer))
 
 
 def _parts(reader: Reader, collect: _Collector) -> Iterator[tuple[Array, Members, int]]:
@@ -170,7 +149,7 @@ def _value(reader: Reader) -> bytes:
             if match and (match.end() < len(reader.buffer) or reader.ended):
                 stop = match.end()
         if stop:
-            value = reader.buffer[:stop]
+            value: bytes = reader.buffer[:stop]
             reader.skip(stop)
             return value
         if len(reader.buffer) > MAX_HEADER_VALUE or not reader.more(max(CHUNK, len(reader.buffer))):
@@ -216,8 +195,9 @@ class _Collector:
     losses: dict[str, int] = field(default_factory=dict)
     first_lost: dict[str, int] = field(default_factory=dict)
     cut: str = ""
-    parts: list[dict[str, Array]] = field(default_factory=list)
-    args: list[pa.Array] = field(default_factory=list)
+    store: Store = field(default_factory=Store)
+    times: Times = field(default_factory=Times)
+    args: Arguments = field(default_factory=Arguments)
     rows: int = 0
     finer: int = 0
 
@@ -261,38 +241,61 @@ class _Collector:
             for key, weight in ((b"flow_in", 1), (b"flow_out", 2))
         )
         has_args = np.flatnonzero(pick[b"args"][0] >= 0)
+        kind = phase[keep]
+        own_id = self._ids(text, pick)
+        rare = {
+            "id": own_id,
+            "id_scope": _is_local(text, pick),
+            "scope": self.names.codes(text, *pick[b"scope"]),
+            "bind": self.ids.codes(text, *pick[b"bind_id"]),
+            "flow": flow,
+            "next_binding": (pick[b"bp"][0] < 0) | (first != ord("e")),
+        }
+        # Most spans have none of these; arrows and asynchronous ends always count.
+        some = np.flatnonzero(
+            (kind != ord("X")) | np.any([rare[name] != value for name, value in RARE.items()], axis=0)
+        )
+        whole = keep[kind == ord("X")]
         part = {
-            "phase": phase[keep],
+            "phase": kind,
             "lane": self._lane(text, pick),
             "name": self.names.codes(text, *pick[b"name"]).astype(np.int32),
             "category": self.names.codes(text, *pick[b"cat"]).astype(np.int32),
-            "id": self._ids(text, pick),
-            "id_scope": (pick[b"id"][0] < 0) & (pick[b"id2"][0] >= 0),
-            "scope": self.names.codes(text, *pick[b"scope"]).astype(np.int32),
-            "bind": self.ids.codes(text, *pick[b"bind_id"]).astype(np.int32),
-            "flow": flow.astype(np.int8),
-            "next_binding": (pick[b"bp"][0] < 0) | (first != ord("e")),
             "t": when.whole[keep],
             "t_milli": when.milli[keep].astype(np.int16),
-            "has_t": ~when.bad[keep],
-            "dur": length.whole[keep],
-            "dur_milli": length.milli[keep].astype(np.int16),
-            "has_dur": ~length.bad[keep],
-            "args_row": self.rows + has_args,
+            "untimed": (self.rows + np.flatnonzero(when.bad[keep])).astype(np.int32),
+            "dur": length.whole[whole],
+            "dur_milli": length.milli[whole].astype(np.int16),
+            "has_dur": ~length.bad[whole],
+            "rare_row": (self.rows + some).astype(np.int32),
+            "args_row": (self.rows + has_args).astype(np.int32),
+            **{name: values[some].astype(np.int32) for name, values in rare.items()},
         }
-        self.args.append(gather(text, pick[b"args"][0][has_args], pick[b"args"][1][has_args]))
+        self.args.keep(gather(text, pick[b"args"][0][has_args], pick[b"args"][1][has_args]))
         self.rows += len(keep)
-        self.parts.append(part)
+        self.store.add(part)
+        self.times.add(part["t"], part["t_milli"])
+        self.times.add(part["dur"], part["dur_milli"])
 
     def _round(self, when: decimal_text.Decimals, length: decimal_text.Decimals) -> None:
         """Where there are more than three decimals the end is rounded, not the length: order and nesting stay."""
+        rough = {row for found in (when, length) for row, value in found.fine.items() if value != round(value, 3)}
+        rest = (when.nano % MILLI != 0) | (length.nano % MILLI != 0)
+        rest[[*when.fine, *length.fine]] = False
+        self.finer += int(rest.sum()) + len(rough)
+        rows = np.flatnonzero(rest & ~when.bad & ~length.bad)
+        if rows.size:
+            stop, nano = when.floor[rows] + length.floor[rows], when.nano[rows] + length.nano[rows]
+            whole, milli = decimal_text.to_milli(stop + nano // decimal_text.NANO, nano % decimal_text.NANO)
+            milli = milli - when.milli[rows]
+            length.whole[rows] = whole - when.whole[rows] - (milli < 0)
+            length.milli[rows] = milli % 1000
         for row in sorted({*when.fine, *length.fine}):
-            self.finer += 1
             if when.bad[row] or length.bad[row]:
                 continue
-            stop = decimal_text.rounded(decimal_text.exact(when, row) + decimal_text.exact(length, row))
+            exact = decimal_text.rounded(decimal_text.exact(when, row) + decimal_text.exact(length, row))
             start = int(when.whole[row]) * 1000 + int(when.milli[row])
-            length.whole[row], length.milli[row] = divmod(stop - start, 1000)
+            length.whole[row], length.milli[row] = divmod(exact - start, 1000)
 
     def _lane(self, text: Array, at: dict[bytes, tuple[Array, Array]]) -> Array:
         process, thread = self.keys.codes(text, *at[b"pid"]), self.keys.codes(text, *at[b"tid"])
@@ -302,7 +305,8 @@ class _Collector:
         numbers = np.empty(len(both), np.int32)
         for place in np.argsort(first).tolist():
             numbers[place] = self.lanes.setdefault(int(both[place]), len(self.lanes))
-        return numbers[inverse]
+        result: Array = numbers[inverse]
+        return result
 
     def _ids(self, text: Array, at: dict[bytes, tuple[Array, Array]]) -> Array:
         own, other = self.ids.codes(text, *at[b"id"]), self.ids.codes(text, *at[b"id2"])
@@ -310,17 +314,10 @@ class _Collector:
 
     def trace(self, size: int) -> Trace:
         """Everything as one."""
-        names = list(Events.__dataclass_fields__)
-        columns: dict[str, Any] = {
-            name: np.concatenate([part[name] for part in self.parts]) if self.parts else np.zeros(0, np.int64)
-            for name in names
-            if name != "args"
-        }
-        columns["args"] = pa.chunked_array(self.args, pa.large_binary())
         lanes = [((both >> 32) - 1, (both & 0xFFFFFFFF) - 1) for both in self.lanes]
         return Trace(
-            Events(**columns), lanes, self.keys, self.names, self.ids, self.header, self.cut, self.losses,
-            self.first_lost, self.finer, size,
+            self.store.events(self.args), lanes, self.keys, self.names, self.ids, self.header, self.cut, self.losses,
+            self.first_lost, self.finer, self.times, size,
         )  # fmt: skip
 
 
@@ -328,3 +325,15 @@ KEYS = (
     b"ph", b"ts", b"dur", b"pid", b"tid", b"name", b"cat", b"id", b"id2", b"scope", b"bp", b"bind_id", b"flow_in",
     b"flow_out", b"args",
 )  # fmt: skip
+
+
+def _is_local(text: Array, at: dict[bytes, tuple[Array, Array]]) -> Array:
+    """Whether an id counts within its process only: one given as id2 that is not {"global": ..}."""
+    own, (begin, end) = at[b"id"][0], at[b"id2"]
+    local = (own < 0) & (begin >= 0)
+    if local.any():
+        rows = np.flatnonzero(local)
+        found: Any = pc.match_substring(gather(text, begin[rows], end[rows]), '"global"')
+        local[rows] = ~found.to_numpy(zero_copy_only=False)
+    result: Array = local
+    return result

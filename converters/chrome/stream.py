@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from wsformat.bundle import Progress
+from wsformat.converters.import_options import UTF16
 
-CHUNK = 8 << 20
+CHUNK = 4 << 20
 PACKED = 1 << 18
 
 
@@ -28,6 +30,7 @@ class Reader:
     cut: str = ""
     unpack: Any = None
     whole: bool = False
+    decoder: codecs.IncrementalDecoder | None = None
 
     def more(self, size: int = CHUNK) -> bool:
         """Read on; False at the end of the file."""
@@ -35,10 +38,16 @@ class Reader:
             return False
         part = self._unpacked(size) if self.packed else self.file.read(size)
         self.ended = not part
-        self.buffer += part
+        self.buffer += self._utf8(part)
         if self.progress is not None:
             self.progress(self.path.name, self.file.tell(), self.total)
         return bool(part)
+
+    def _utf8(self, part: bytes) -> bytes:
+        """The same text as UTF-8, where it is of 16 bits."""
+        if self.decoder is None and not self.offset and not self.buffer and part.startswith(UTF16):
+            self.decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        return part if self.decoder is None else self.decoder.decode(part, final=self.ended).encode("utf-8", "replace")
 
     def _unpacked(self, size: int) -> bytes:
         """The next bytes of a gzip file, all there are of one that is cut off or damaged."""

@@ -37,12 +37,38 @@ class Unit:
     assumed: bool = True
 
 
-def decide(option: Any, whole: Array, milli: Array) -> Unit:
+@dataclass
+class Times:
+    """What times and durations show of their unit.
+
+    Attributes:
+        largest, count: the largest, and how many are not 0.
+        fractions: whether one has decimals.
+        step: the largest number that divides all, as long as none has decimals.
+    """
+
+    largest: int = 0
+    count: int = 0
+    fractions: bool = False
+    step: int = 0
+
+    def add(self, whole: Array, milli: Array) -> None:
+        """Take numbers: whole parts and thousandths."""
+        if not whole.size:
+            return
+        self.largest = max(self.largest, int(whole.max()))
+        self.count += int(np.count_nonzero(whole))
+        self.fractions = self.fractions or bool(milli.any())
+        if not self.fractions and self.step != 1:
+            self.step = int(np.gcd(self.step, np.gcd.reduce(whole)))
+
+
+def decide(option: Any, times: Times) -> Unit:
     """The unit that the option says, else the one that the numbers show.
 
     Args:
         option: None or 'auto', 'us', 'ns', 'cycle'.
-        whole, milli: all times and durations, in whole units and thousandths.
+        times: all times and durations.
 
     Raises:
         BadRequest: no such unit.
@@ -53,35 +79,37 @@ def decide(option: Any, whole: Array, milli: Array) -> Unit:
         return Unit(name, f"Times are taken as {'cycles' if name == CYCLE else name}, as the user said.")
     if asked != "auto":
         raise BadRequest(f"ts_unit {option!r}: no such unit", "Units: auto, us, ns, cycle.")
-    if whole.size and int(whole.max()) > EPOCH_NS:
-        return Unit("ns", f"Times are taken as ns: {int(whole.max())} microseconds would lie beyond the year 5138.")
-    if whole.size >= ENOUGH and not milli.any():
-        step = int(np.gcd.reduce(whole))
+    if times.largest > EPOCH_NS:
+        return Unit("ns", f"Times are taken as ns: {times.largest} microseconds would lie beyond the year 5138.")
+    if times.count >= ENOUGH and not times.fractions:
+        step = times.step
         if step >= TIMER_STEP and step % TIMER_STEP == 0 and step & (step - 1) == 0:
             return Unit(
                 "ns",
-                f"Times are taken as ns, not us: all {whole.size} are whole multiples of {step}, the step of the "
-                f"device's ns timer (say ts_unit=us to overrule).",
+                f"Times are taken as ns, not us: all {times.count} that are not 0 are whole multiples of {step}, the "
+                f"step of the device's ns timer (say ts_unit=us to overrule).",
             )
     return Unit("us", "Times are microseconds, as the format says.", assumed=False)
 
 
-def ticks(whole: Array, milli: Array, there: Array, unit: Unit, where: str, *, shift: bool = True) -> tuple[Array, int]:
-    """Times in ns (cycles for cycles), and how much was added so that none is negative.
+def ticks(whole: Array, milli: Array, unit: Unit, where: str, *, shift: bool = True) -> tuple[Array, int]:
+    """Times in ns (cycles for cycles), and how much was added so that none is negative. Unknown ones are 0.
 
     Raises:
         MalformedInput: a time does not fit 64 bits of ns.
     """
     if unit.name == "us":
-        beyond = np.flatnonzero(there & (np.abs(whole) > MAX_WHOLE))
-        if beyond.size:
+        if whole.size and not -MAX_WHOLE <= int(whole.min()) <= int(whole.max()) <= MAX_WHOLE:
+            beyond = int(whole[np.flatnonzero(np.abs(whole) > MAX_WHOLE)[0]])
             raise MalformedInput(
-                f"{where}: a time of {int(whole[beyond[0]])} microseconds does not fit 64 bits of ns",
+                f"{where}: a time of {beyond} microseconds does not fit 64 bits of ns",
                 "The writer may mean another unit: give ts_unit=ns or ts_unit=cycle.",
             )
-        t = np.where(there, whole * 1000 + milli, 0)
+        t = whole * 1000
+        t += milli
     else:
-        t = np.where(there, whole + (milli >= 500), 0)
-    least = int(t.min()) if t.size and shift else 0
-    added = -min(least, 0)
-    return t + added, added
+        t = whole + (milli >= 500)
+    added = -min(int(t.min()), 0) if t.size and shift else 0
+    if added:
+        t += added
+    return t, added

@@ -57,8 +57,8 @@ def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress |
 
     if len(paths) != 1:
         raise BadRequest(f"{len(paths)} traces: one at a time", "Times of different files share no zero.")
-    mapping = import_mapping.load(options.get("mapping"))
     said = facts(options)
+    mapping = import_mapping.load(options.get("mapping"))
     recording, version = decode(paths[0], progress)
     source = Source(
         list(paths), [bytes_sha256(paths[0])], NAME, f"iket-json/{version}" if version else "iket-json",

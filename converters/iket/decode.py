@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import shutil
 import zlib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +24,7 @@ from wsformat.converters import decimal_text
 from wsformat.converters.iket.payloads import internal_events
 from wsformat.converters.interner import Interner
 from wsformat.converters.json_members import Members, broken, elements, gather, split
+from wsformat.converters.json_outline import Value, bytes_at, items, members
 from wsformat.converters.recording import Array, Instants, Recording, Row, Spans
 from wsformat.errors import MalformedInput
 
@@ -122,64 +128,74 @@ def decode(path: Path, progress: Progress | None) -> tuple[Recording, str]:
     Raises:
         MalformedInput: broken or incomplete; names the byte or the part.
     """
-    text = np.frombuffer(_bytes(path), np.uint8)
     where = str(path)
-    head = bytes(text[:4096])
-    begin = len(head) - len(head.lstrip())
-    if begin >= len(text) or text[begin] != ord("{"):
-        raise broken(where, begin, "'{' was expected")
-    whole = split(text, where)
-    if not len(whole.begin):
-        raise broken(where, len(text), "the file ends before its object does: it was cut off")
-    state = State(
-        Recording(),
-        [str(name) for name in _json(text, whole, b"stringTable", list, where)],
-        [place if isinstance(place, dict) else {} for place in _json(text, whole, b"locationTable", list, where)],
-        where,
-    )
-    meta = _json(text, whole, b"meta", dict, where, {})
-    launches: list[tuple[str, tuple[int, int]]] = [("", whole.one(text, b"launches"))]
-    if launches[0][1][0] < 0:
-        raise MalformedInput(f"{where}: no list launches")
-    at = whole.one(text, b"graphLaunches")
-    if at[0] >= 0 and text[at[0]] == ord("{"):
-        graph = split(text[at[0] : at[1]], where, at[0])
-        for k in range(len(graph.key_begin)):
-            key = bytes(text[at[0] + graph.key_begin[k] : at[0] + graph.key_end[k]]).decode("utf-8", "replace")
-            launches.append((key, (at[0] + int(graph.value_begin[k]), at[0] + int(graph.value_end[k]))))
-    for key, (first, last) in launches:
-        part, members = elements(text, first, last, where)
-        for k in range(len(members.begin)):
-            low, high = int(members.begin[k]), int(members.end[k])
-            _launch(state, part[low:high], first + 1 + low, key)
-            if progress is not None:
-                progress(path.name, len(state.recording.launches), -1)
+    with _plain(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        head = _head(file)
+        begin = len(head) - len(head.lstrip())
+        if head[begin : begin + 1] != b"{":
+            raise broken(where, begin, "'{' was expected")
+        # Tables may stand behind the launches, so what there is is found first, and read one launch at a time.
+        whole = dict(members(file, (begin, size), where))
+        state = State(
+            Recording(),
+            [str(name) for name in _json(file, whole, "stringTable", list, where)],
+            [place if isinstance(place, dict) else {} for place in _json(file, whole, "locationTable", list, where)],
+            where,
+        )
+        meta = _json(file, whole, "meta", dict, where, {})
+        if "launches" not in whole:
+            raise MalformedInput(f"{where}: no list launches")
+        launches = [("", whole["launches"])]
+        if "graphLaunches" in whole and bytes_at(file, whole["graphLaunches"])[:1] == b"{":
+            launches += members(file, whole["graphLaunches"], where)
+        for key, place in launches:
+            for low, high in items(file, place, where):
+                text = np.frombuffer(bytes_at(file, (low, high)), np.uint8)
+                if text[0] != ord("{"):
+                    state.bad["launch that is no object"] += 1
+                    continue
+                _launch(state, text, low, key)
+                if progress is not None:
+                    progress(path.name, high, size)
     _finish(state)
     return state.recording, str(meta.get("version", ""))
 
 
-def _bytes(path: Path) -> bytes:
-    data = path.read_bytes()
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise MalformedInput(f"{path}: the gzip stream is cut off or damaged: {error}") from error
+@contextmanager
+def _plain(path: Path) -> Iterator[BinaryIO]:
+    """The file, unpacked: a packed one through a temporary file."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    if not packed:
+        with path.open("rb") as file:
+            yield file
+        return
+    with TemporaryFile(prefix="wsformat-") as whole:
+        try:
+            with gzip.open(path) as source:
+                shutil.copyfileobj(source, whole, 1 << 20)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise MalformedInput(f"{path}: the gzip stream is cut off or damaged: {error}") from error
+        yield whole
 
 
-def _json(text: Array, members: Members, key: bytes, kind: type, where: str, default: Any = None) -> Any:
-    begin, end = members.one(text, key)
-    if begin < 0:
+def _head(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read(4096)
+
+
+def _json(file: BinaryIO, whole: dict[str, Value], key: str, kind: type, where: str, default: Any = None) -> Any:
+    if key not in whole:
         if default is not None:
             return default
-        raise MalformedInput(f"{where}: no {key.decode()}, so indices cannot be resolved", "Decode the trace again.")
+        raise MalformedInput(f"{where}: no {key}, so indices cannot be resolved", "Decode the trace again.")
     try:
-        value = json.loads(bytes(text[begin:end]), strict=False)
+        value = json.loads(bytes_at(file, whole[key]), strict=False)
     except ValueError as error:
-        raise broken(where, begin, f"{key.decode()}: {error}") from error
+        raise broken(where, whole[key][0], f"{key}: {error}") from error
     if not isinstance(value, kind):
-        raise broken(where, begin, f"{key.decode()}: a {kind.__name__} was expected")
+        raise broken(where, whole[key][0], f"{key}: a {kind.__name__} was expected")
     return value
 
 

@@ -16,7 +16,7 @@ from wsformat.converters.ncu.frame import Cells, Meta, has_instances, metric_row
 from wsformat.converters.ncu.headers import Head
 from wsformat.converters.ncu.launches import ATTRIBUTES, FACTS, Fact, Launches
 from wsformat.converters.ncu.numbers import Convention, Shapes, known_numbers, parse, shapes
-from wsformat.converters.ncu.spill import Spill
+from wsformat.converters.spill import Spill
 
 
 @dataclass(slots=True)

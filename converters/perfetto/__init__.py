@@ -11,7 +11,8 @@ import numpy as np
 from wsformat.bundle import Bundle
 from wsformat.converters.import_options import FACT_OPTIONS, MAPPING, plain_head
 from wsformat.converters.perfetto.wire import fields, packets
-from wsformat.converters.trace_build import EXPORT_OPTIONS, export
+from wsformat.converters.trace_build import export
+from wsformat.converters.trace_options import EXPORT_OPTIONS
 
 NAME = "perfetto"
 TITLE = "native Perfetto trace"
@@ -29,8 +30,9 @@ LOSSES = (
     "Out: numbers recorded with stamps are counters; a text with a stamp that begins or ends a span is left out.",
     "In: the format has no states, roles or losses: spans are scopes unless a mapping says more.",
     "In: slices, instants, counters, flows and flat annotations of track events; other packets are left out.",
-    "In: tracks are lanes, named with those above them; clocks other than the trace's own are not converted.",
-    "In: iterations are ordinals of a name in its track; units of counters are not kept.",
+    "In: tracks are lanes, named with those above them; clocks are brought to the trace's own by its snapshots.",
+    "In: legacy arrows, values of extra counters and thread times are counted, not kept.",
+    "In: iterations are ordinals of a name in its track.",
 )
 
 CARRIES = {
@@ -45,6 +47,8 @@ CARRIES = {
 }  # fmt: skip
 
 SNIFF_PACKETS = 4
+KNOWN = {6, 8, 10, 11, 12, 13, 44, 50, 60, 133}
+"""Fields of packets: snapshots, times, events, descriptions, packets that are compressed."""
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -54,9 +58,7 @@ def sniff(head: bytes, path: Path) -> bool:
     if not len(begin):
         # One packet may be larger than the head.
         return False
-    found, broken = fields(
-        np.frombuffer(data, np.uint8), begin[:SNIFF_PACKETS], end[:SNIFF_PACKETS], {8, 10, 11, 12, 13, 60}
-    )
+    found, broken = fields(np.frombuffer(data, np.uint8), begin[:SNIFF_PACKETS], end[:SNIFF_PACKETS], KNOWN)
     return not broken.any() and any(len(field.owner) for field in found.values())
 
 

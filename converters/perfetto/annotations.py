@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from wsformat.converters.perfetto.tracks import Interned
 from wsformat.converters.perfetto.wire import Array, Field, fields
 from wsformat.converters.recording import Recording
 
-A_NAME_IID, A_BOOL, A_UINT, A_INT, A_DOUBLE, A_STRING, A_POINTER, A_NAME = 1, 2, 3, 4, 5, 6, 7, 10
+A_NAME_IID, A_BOOL, A_UINT, A_INT, A_DOUBLE, A_STRING, A_POINTER, A_NAME, A_TEXT_IID = 1, 2, 3, 4, 5, 6, 7, 10, 17
 VALUES: tuple[tuple[int, Any], ...] = (
     (A_BOOL, bool), (A_UINT, np.uint64), (A_INT, np.int64), (A_DOUBLE, np.float64), (A_STRING, bytes),
-    (A_POINTER, np.uint64),
+    (A_POINTER, np.uint64), (A_TEXT_IID, str),
 )  # fmt: skip
 
 
@@ -65,19 +66,24 @@ def add_annotations(
     notes: dict[int, dict[str, str]] = {}
     for number, kind in VALUES:
         part = found[number]
-        hit = np.flatnonzero(good[part.owner])
+        known = good[part.owner]
+        if kind is str:
+            part = replace(part, value=interned.find(recording, "texts", packet[field.owner[part.owner]], part.value))
+            known = known & (part.value >= 0)
+        hit = np.flatnonzero(known)
         owner = part.owner[hit]
         used[owner] = True
         for code in np.unique(name[owner]).tolist():
             mine = hit[name[owner] == code]
-            texts, at = _texts(data, part, mine, kind), part.owner[mine]
+            texts = _interned(recording, part, mine) if kind is str else _texts(data, part, mine, kind)
+            at = part.owner[mine]
             on_span = np.flatnonzero(span[at] >= 0)
             if on_span.size:
                 entry = (span[at[on_span]], texts.take(pa.array(on_span)))
                 parts.setdefault(f"args.{recording.names[code]}", []).append(entry)
             for row in np.flatnonzero(span[at] < 0).tolist():
                 value = texts[row].as_py()
-                shown = json.dumps(value, ensure_ascii=False) if kind is bytes or kind is np.float64 else value
+                shown = json.dumps(value, ensure_ascii=False) if kind in (bytes, str, np.float64) else value
                 notes.setdefault(int(instant[at[row]]), {}).setdefault(recording.names[code], shown)
     for label, entries in parts.items():
         # The same name twice on one slice: the first one stays.
@@ -101,6 +107,11 @@ def _to_payloads(recording: Recording, notes: Mapping[int, Mapping[str, str]]) -
         payload[place] = payload[place] or f"{{{inner}}}"
         recording.payload_types[int(found.name[place])] = "text"
     found.payload = pa.array(payload, pa.string())
+
+
+def _interned(recording: Recording, part: Field, rows: Array) -> pa.Array:
+    codes, inverse = np.unique(part.value[rows], return_inverse=True)
+    return pa.array([recording.names[code] for code in codes.tolist()]).take(pa.array(inverse.reshape(-1)))
 
 
 def _texts(data: Array, part: Field, rows: Array, kind: Any) -> pa.Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,24 +15,31 @@ from wsformat.converters.import_options import facts
 from wsformat.converters.json_members import gather
 from wsformat.converters.pairing import arrows, pair
 from wsformat.converters.perfetto.annotations import add_annotations
-from wsformat.converters.perfetto.tracks import BOOTTIME, Interned, Tracks, clock_offsets
-from wsformat.converters.perfetto.wire import Array, Field, fields, packets
+from wsformat.converters.perfetto.clocks import MONOTONIC, Clocks, key_of
+from wsformat.converters.perfetto.counters import Counters
+from wsformat.converters.perfetto.framing import read_packets
+from wsformat.converters.perfetto.legacy import BEGIN, COMPLETE, COUNTER, END, INSTANT, Legacy, older_times
+from wsformat.converters.perfetto.tracks import Interned, Tracks
+from wsformat.converters.perfetto.wire import Array, Field, fields
 from wsformat.converters.recording import Edges, Instants, Recording, Spans
 from wsformat.converters.recording_bundle import Source, to_bundle
-from wsformat.errors import BadRequest, MalformedInput
+from wsformat.errors import BadRequest
 from wsformat.provenance import bytes_sha256
 
-BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 P_SNAPSHOT = 6
-P_TIME, P_SEQUENCE, P_EVENT, P_INTERNED, P_FLAGS, P_CLEARED, P_CLOCK, P_DEFAULTS, P_TRACK, P_PACKED = (
-    8, 10, 11, 12, 13, 41, 58, 59, 60, 50,
+P_TIME, P_SEQUENCE, P_EVENT, P_INTERNED, P_FLAGS, P_CLEARED, P_THREAD, P_CLOCK, P_DEFAULTS, P_TRACK = (
+    8, 10, 11, 12, 13, 41, 44, 58, 59, 60,
 )  # fmt: skip
-E_CATEGORY_IID, E_ANNOTATION, E_TYPE, E_NAME_IID, E_TRACK, E_CATEGORY, E_NAME = 3, 4, 9, 10, 11, 22, 23
-E_COUNTER, E_DOUBLE, E_FLOW, E_FLOW_END = 30, 44, 47, 48
+WANTED_PACKET = {
+    P_SNAPSHOT, P_TIME, P_SEQUENCE, P_EVENT, P_INTERNED, P_FLAGS, P_CLEARED, P_THREAD, P_CLOCK, P_DEFAULTS, P_TRACK,
+}  # fmt: skip
+E_DELTA, E_CATEGORY_IID, E_ANNOTATION, E_LEGACY, E_TYPE, E_NAME_IID, E_TRACK = 1, 3, 4, 6, 9, 10, 11
+E_EXTRA, E_ABSOLUTE, E_CATEGORY, E_NAME = 12, 16, 22, 23
+E_COUNTER, E_DOUBLE, E_EXTRA_DOUBLE, E_FLOW, E_FLOW_END = 30, 44, 46, 47, 48
 OLD_FLOW, OLD_FLOW_END = 36, 42
 WANTED_EVENT = {
-    E_CATEGORY_IID, E_ANNOTATION, E_TYPE, E_NAME_IID, E_TRACK, E_CATEGORY, E_NAME, E_COUNTER, E_DOUBLE, E_FLOW,
-    E_FLOW_END, OLD_FLOW, OLD_FLOW_END,
+    E_DELTA, E_CATEGORY_IID, E_ANNOTATION, E_LEGACY, E_TYPE, E_NAME_IID, E_TRACK, E_EXTRA, E_ABSOLUTE, E_CATEGORY,
+    E_NAME, E_COUNTER, E_DOUBLE, E_EXTRA_DOUBLE, E_FLOW, E_FLOW_END, OLD_FLOW, OLD_FLOW_END,
 }  # fmt: skip
 
 
@@ -42,7 +47,8 @@ def read_trace(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
     """See :func:`wsformat.converters.perfetto.read`."""
     if len(paths) != 1:
         raise BadRequest(f"{len(paths)} traces: one at a time", "Import each, then `wsformat merge` the bundles.")
-    mapping, said = import_mapping.load(options.get("mapping")), facts(options)
+    said = facts(options)
+    mapping = import_mapping.load(options.get("mapping"))
     recording = decode(paths[0])
     source = Source(list(paths), [bytes_sha256(paths[0])], "perfetto", "perfetto", "packets of a trace", {})
     bundle: Bundle = to_bundle(recording, source, mapping, said)
@@ -55,86 +61,70 @@ def decode(path: Path) -> Recording:
     Raises:
         MalformedInput: no Perfetto trace, or nothing of it can be read; names the byte.
     """
-    raw, cut = _unpacked(path)
-    begin, end, stop = packets(raw)
-    if not len(begin):
-        raise MalformedInput(f"{path}: broken at byte 0: no packet of a Perfetto trace")
-    if stop < len(raw):
-        cut = cut or f"no packet at byte {stop}, {len(raw) - stop} bytes were not read"
-    data = np.frombuffer(raw, np.uint8)
-    packet, broken = fields(
-        data, begin, end,
-        {
-            P_TIME, P_SEQUENCE, P_EVENT, P_INTERNED, P_FLAGS, P_CLEARED, P_CLOCK, P_DEFAULTS, P_TRACK, P_PACKED,
-            P_SNAPSHOT,
-        },
-    )  # fmt: skip
+    lost: dict[str, int] = {}
+    data, begin, end, cut = read_packets(path, lost)
+    packet, broken = fields(data, begin, end, WANTED_PACKET)
     recording = Recording()
-    lost = {"packet that is no protobuf": int(broken.sum()), "compressed packet": len(packet[P_PACKED].owner)}
+    lost["packet that is no protobuf"] = int(broken.sum())
     tracks = Tracks(data, packet[P_TRACK])
     interned = Interned(data, packet, len(begin))
     where = packet[P_EVENT].owner
     event, bad = fields(data, packet[P_EVENT].value.astype(np.int64), packet[P_EVENT].end, WANTED_EVENT)
     count = len(where)
     lost["event that is no protobuf"] = int(bad.sum())
-    time = packet[P_TIME].last(len(begin), 0)[where]
-    timeless = packet[P_TIME].first_place(len(begin))[where] < 0
-    kind = event[E_TYPE].last(count).astype(np.int64)
-    known = np.isin(kind, (BEGIN, END, INSTANT, COUNTER))
-    late = time >= np.uint64(1 << 63)
-    lost["event without a time"] = int((timeless & ~bad).sum())
-    lost["event of a time beyond 63 bits"] = int((late & ~timeless & ~bad).sum())
-    lost["event of an unknown type"] = int((~known & ~timeless & ~bad).sum())
-    use = np.flatnonzero(known & ~timeless & ~bad & ~late)
-    lane = tracks.lanes(recording, event[E_TRACK], interned.default_track[where], count)
+    legacy = Legacy(data, event[E_LEGACY], count)
+    kind = legacy.kinds(event[E_TYPE].last(count).astype(np.int64), lost)
+    threads = tracks.add_threads(data, packet[P_THREAD])
+    t, known, apart = _times(data, packet, event, interned, where, lost)
+    lost["event without a time"] = int((~known & ~bad).sum())
+    lost["event of an unknown type"] = int(((kind == 0) & known & ~bad).sum())
+    lost["event of a time before zero or beyond 63 bits"] = int((known & (t < 0) & ~bad).sum())
+    use = np.flatnonzero((kind > 0) & known & ~bad & (t >= 0))
+    lost["value of an extra counter"] = len(event[E_EXTRA].owner) + len(event[E_EXTRA_DOUBLE].owner)
+    said = np.append(threads, np.zeros(1, np.uint64))[interned.latest(packet[P_THREAD].owner)[where]]
+    default = np.where(interned.default_track[where] > 0, interned.default_track[where], said)
+    uuid = np.where(event[E_TRACK].first_place(count) >= 0, event[E_TRACK].last(count), default)
+    lane = tracks.lanes(recording, uuid)
     name = _texts(recording, data, event, E_NAME, E_NAME_IID, interned, "names", where, count)
+    by_legacy = np.flatnonzero((name < 0) & (legacy.name_iid > 0))
+    name[by_legacy] = interned.find(recording, "names", where[by_legacy], legacy.name_iid[by_legacy])
     category = _texts(recording, data, event, E_CATEGORY, E_CATEGORY_IID, interned, "categories", where, count)
     unresolved = int(((event[E_NAME_IID].first_place(count) >= 0) & (name < 0)).sum())
-    t, apart = _one_clock(data, packet, interned, where[use], np.where(late, 0, time).astype(np.int64), use, lost)
-    use = use[t[use] >= 0]
     state = (recording, lane, name, category, t, kind)
-    span_of = _slices(*state, use, lost)
-    instant_of = _points(*state, use, event, count)
-    _flows(recording, lane, state[4], event, use, span_of, count)
+    span_of = _slices(*state, use, legacy, lost)
+    units = Counters(tracks.units(), uuid, interned.state[where])
+    instant_of = _points(*state, use, event, units, count)
+    _flows(recording, lane, t, event, use, span_of, count)
     add_annotations(recording, data, event[E_ANNOTATION], interned, where, span_of, instant_of, lost)
     _finish(recording, lost, cut, unresolved, apart)
     return recording
 
 
-def _unpacked(path: Path) -> tuple[bytes, str]:
-    data = path.read_bytes()
-    if not data.startswith(b"\x1f\x8b"):
-        return data, ""
-    try:
-        return gzip.decompress(data), ""
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        unpack = zlib.decompressobj(wbits=31)
-        try:
-            return unpack.decompress(data), f"the gzip stream is cut off or damaged: {error}"
-        except zlib.error as worse:
-            raise MalformedInput(f"{path}: the gzip stream is damaged: {worse}") from worse
-
-
-def _one_clock(
-    data: Array, packet: Mapping[int, Field], interned: Interned, where: Array, t: Array, use: Array,
+def _times(
+    data: Array, packet: Mapping[int, Field], event: Mapping[int, Field], interned: Interned, where: Array,
     lost: dict[str, int],
-) -> tuple[Array, list[int]]:  # fmt: skip
-    """Times on the main clock (-1 where that is before its zero), and clocks that no snapshot ties to it."""
-    own = packet[P_CLOCK].last(len(interned.state))
-    clock = np.where(own > 0, own, interned.default_clock)[where].astype(np.int64)
-    offsets = clock_offsets(data, packet[P_SNAPSHOT]) | {0: 0, BOOTTIME: 0}
-    apart = []
-    for number in np.unique(clock).tolist():
-        if number in offsets:
-            t[use[clock == number]] += offsets[number]
-        else:
-            apart.append(number)
-    early = use[t[use] < 0]
-    lost["event of a time before zero"] = len(early)
-    t[early] = -1
-    if len(apart) == 1 and len(np.unique(clock)) == 1:
+) -> tuple[Array, Array, list[int]]:  # fmt: skip
+    """Times of events on the main clock, whether they have one, and clocks that no snapshot ties to it."""
+    count = len(interned.state)
+    raw, has = packet[P_TIME].last(count, 0), packet[P_TIME].first_place(count) >= 0
+    late = raw >= np.uint64(1 << 63)
+    own = packet[P_CLOCK].last(count)
+    clocks = Clocks(data, packet[P_SNAPSHOT], interned.sequence)
+    clock = np.where(own > 0, own, interned.default_clock).astype(np.int64)
+    clock[clock == 0] = clocks.main
+    key = key_of(clock, interned.sequence)
+    ns = clocks.absolute(key, np.where(late, 0, raw).astype(np.int64), has & ~late, interned.sequence)
+    t = clocks.to_main(key, ns)[where]
+    t[late[where]] = -1
+    used = key[where[has[where]]]
+    apart = sorted({one & 0xFFFFFFFF for one in np.unique(used).tolist() if one not in clocks.known})
+    if len(apart) == 1 and len(np.unique(used)) == 1:
         apart = []  # the only clock there is
-    return t, apart
+    known = has[where]
+    older, found = older_times(data, packet[P_THREAD], event[E_DELTA], event[E_ABSOLUTE], interned, where)
+    old = ~known & found
+    t[old] = clocks.to_main(np.full(int(old.sum()), MONOTONIC), older[old])
+    return t, known | found, apart
 
 
 def _texts(
@@ -164,25 +154,29 @@ def add_name(recording: Recording, text: str) -> int:
 
 def _slices(
     recording: Recording, lane: Array, name: Array, category: Array, t: Array, kind: Array, use: Array,
-    lost: dict[str, int],
+    legacy: Legacy, lost: dict[str, int],
 ) -> Array:  # fmt: skip
     """Add slices; gives the span of each begin and end event, -1 for others."""
     rows = use[np.isin(kind[use], (BEGIN, END))]
     order = np.empty(rows.size, np.int64)
     order[np.lexsort((np.arange(rows.size), t[rows]))] = np.arange(rows.size)
-    partner, orphan = pair(lane[rows], order, kind[rows] == END)
+    partner, orphan = pair(lane[rows] << 32 | legacy.stack[rows], order, kind[rows] == END)
     begin = np.flatnonzero(kind[rows] == BEGIN)
     other = partner[begin]
-    first = rows[begin]
+    whole = use[kind[use] == COMPLETE]
+    first = np.concatenate([rows[begin], whole])
     stop = rows[np.maximum(other, 0)] if rows.size else rows
+    stop = np.concatenate([stop, whole])
+    closed = np.concatenate([other >= 0, np.ones(len(whole), bool)])
     missing = add_name(recording, "(no name)")
     recording.spans = Spans(
         lane=lane[first], end_lane=lane[first], name=np.where(name[first] < 0, missing, name[first]),
-        category=category[first], t0=t[first], t1=np.where(other >= 0, t[stop], t[first]), complete=other >= 0,
+        category=category[first], t0=t[first],
+        t1=np.where(closed, t[stop] + legacy.length[stop], t[first]), complete=closed,
     )  # fmt: skip
     span_of = np.full(len(lane), -1, np.int64)
     span_of[first] = np.arange(len(first))
-    span_of[stop[other >= 0]] = np.flatnonzero(other >= 0)
+    span_of[stop[closed]] = np.flatnonzero(closed)
     lost["end without a begin"] = int(orphan.sum())
     lost["unclosed"] = int((other < 0).sum())
     return span_of
@@ -190,7 +184,7 @@ def _slices(
 
 def _points(
     recording: Recording, lane: Array, name: Array, category: Array, t: Array, kind: Array, use: Array,
-    event: Mapping[int, Field], count: int,
+    event: Mapping[int, Field], counters: Counters, count: int,
 ) -> Array:  # fmt: skip
     """Add instants and counters; gives the place of each instant, -1 for other events."""
     rows = use[np.isin(kind[use], (INSTANT, COUNTER))]
@@ -206,13 +200,15 @@ def _points(
     if tracks.size:
         names[is_counter] = codes[inverse.reshape(-1)]
     payload = np.full(len(rows), "", dtype=object)
-    for number, dtype, label in ((E_COUNTER, np.int64, "int"), (E_DOUBLE, np.float64, "float")):
-        place = event[number].first_place(count)[rows]
-        hit = np.flatnonzero(is_counter & (place >= 0))
-        values = np.ascontiguousarray(event[number].value[place[hit]]).view(dtype)
-        payload[hit] = pa.array(values).cast(pa.string()).to_numpy(zero_copy_only=False)
+    values, whole = counters.values(event[E_COUNTER], event[E_DOUBLE], rows, t, count)
+    for hit, texts, label in ((whole & is_counter, values[0], "int"), (~whole & is_counter, values[1], "float")):
+        payload[hit] = pa.array(texts[hit]).cast(pa.string()).to_numpy(zero_copy_only=False)
         for code in np.unique(names[hit]).tolist():
             recording.payload_types[code] = "float" if recording.payload_types.get(code, label) != label else label
+    for code, place in zip(*np.unique(names[is_counter], return_index=True), strict=True):
+        unit = counters.unit(int(rows[np.flatnonzero(is_counter)[place]]))
+        if unit:
+            recording.payload_units[int(code)] = unit
     recording.instants = Instants(lane[rows], names, t[rows], pa.array(payload, pa.string()))
     place_of[rows[~is_counter]] = np.flatnonzero(~is_counter)
     return place_of

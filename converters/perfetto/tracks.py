@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from wsformat.converters.perfetto.wire import Array, Field, fields
 from wsformat.converters.recording import Recording
 
 T_UUID, T_NAME, T_PROCESS, T_THREAD, T_PARENT, T_COUNTER, T_STATIC_NAME = 1, 2, 3, 4, 5, 8, 10
-KINDS = {"categories": 1, "names": 2, "annotations": 3}
+KINDS = {"categories": 1, "names": 2, "annotations": 3, "texts": 29}
+COUNTER_UNITS = {1: "ns", 2: "count", 3: "byte"}
+COUNTER_TYPES = {1: "thread_time", 2: "thread_instruction_count"}
 CLEARED = 1
-BOOTTIME = 6
-"""The clock of packets that name none."""
 P_SEQUENCE, P_INTERNED, P_FLAGS, P_CLEARED, P_DEFAULTS = 10, 12, 13, 41, 59
 D_EVENT, D_TRACK, D_CLOCK = 11, 11, 58
 
@@ -38,20 +39,24 @@ class Tracks:
         texts = [_strings(data, found[number], count) for number in (T_NAME, T_STATIC_NAME)]
         process = _inner(data, found[T_PROCESS], count, {1: "pid", 6: "name"})
         thread = _inner(data, found[T_THREAD], count, {1: "pid", 2: "tid", 5: "name"})
+        counter = _inner(
+            data, found[T_COUNTER], count, {1: "type", 3: "unit", 4: "multiplier", 5: "incremental", 6: "unit_name"}
+        )
         counters = set(found[T_COUNTER].owner.tolist())
         self.known: dict[int, dict[str, Any]] = {}
         for n, uuid in enumerate(uuids):
             said = thread[n] or process[n]
-            row = self.known.setdefault(uuid, {"name": "", "parent": 0, "pid": -1, "tid": -1, "counter": False})
+            row = self.known.setdefault(uuid, {"name": "", "parent": 0, "pid": -1, "tid": -1, "counter": None})
             row["name"] = texts[0][n] or texts[1][n] or str(said.get("name", "")) or row["name"]
             row["parent"] = parents[n] or row["parent"]
-            row["counter"] |= n in counters
+            if n in counters:
+                row["counter"] = counter[n]
+                row["name"] = row["name"] or COUNTER_TYPES.get(counter[n].get("type", 0), "")
             for key in ("pid", "tid"):
                 row[key] = said.get(key, row[key])
 
-    def lanes(self, recording: Recording, track: Field, default: Array, count: int) -> Array:
-        """Lane of each event, made in the order of first use."""
-        uuid = np.where(track.first_place(count) >= 0, track.last(count), default)
+    def lanes(self, recording: Recording, uuid: Array) -> Array:
+        """Lane of each event by its track, made in the order of first use."""
         wanted, first, inverse = np.unique(uuid, return_index=True, return_inverse=True)
         number = np.empty(len(wanted), np.int64)
         for place in np.argsort(first).tolist():
@@ -59,6 +64,33 @@ class Tracks:
             recording.lanes.append(self._lane(int(wanted[place])))
         result: Array = number[inverse.reshape(-1)] if len(wanted) else np.zeros(0, np.int64)
         return result
+
+    def units(self) -> dict[int, tuple[str, int, bool]]:
+        """Unit, factor and whether values are steps, of each counter track by uuid."""
+        return {
+            uuid: (
+                str(row["counter"].get("unit_name") or COUNTER_UNITS.get(row["counter"].get("unit", 0), "")),
+                max(int(row["counter"].get("multiplier", 1)), 1),
+                bool(row["counter"].get("incremental", 0)),
+            )
+            for uuid, row in self.known.items()
+            if row["counter"] is not None
+        }
+
+    def add_threads(self, data: Array, threads: Field) -> Array:
+        """Tracks of the threads that older writers describe once a sequence; gives the uuid of each description."""
+        count = len(threads.owner)
+        said = _inner(data, replace(threads, owner=np.arange(count)), count, {1: "pid", 2: "tid", 5: "name"})
+        uuids = []
+        for row in said:
+            pid, tid = int(row.get("pid", -1)), int(row.get("tid", -1))
+            uuid = 1 << 63 | (pid & 0x7FFFFFFF) << 32 | (tid & 0xFFFFFFFF)
+            known = self.known.setdefault(
+                uuid, {"name": f"thread {tid}", "parent": 0, "pid": pid, "tid": tid, "counter": None}
+            )
+            known["name"] = str(row.get("name", "")) or known["name"]
+            uuids.append(uuid)
+        return np.array(uuids, np.uint64)
 
     def _lane(self, uuid: int) -> dict[str, Any]:
         row = self.known.get(uuid, {"name": f"track {uuid}", "parent": 0, "pid": -1, "tid": -1})
@@ -92,7 +124,7 @@ def _inner(data: Array, field: Field, count: int, names: Mapping[int, str]) -> l
     for number, name in names.items():
         part = found[number]
         for owner, value, end in zip(part.owner.tolist(), part.value.tolist(), part.end.tolist(), strict=True):
-            text = bytes(data[int(value) : end]).decode("utf-8", "replace") if name == "name" else int(value)
+            text = bytes(data[int(value) : end]).decode("utf-8", "replace") if "name" in name else int(value)
             result[int(field.owner[owner])][name] = text
     return result
 
@@ -126,6 +158,7 @@ class Interned:
             iids, texts = inner[1].last(len(part.owner)).tolist(), _strings(data, inner[2], len(part.owner))
             states = self.state[owner.owner[part.owner]].tolist()
             self.entries[kind] = dict(zip(zip(states, iids, strict=True), texts, strict=True))
+        self.sequence = code.astype(np.int64)
         self.default_track, self.default_clock = self._defaults(data, packet[P_DEFAULTS], count)
         self.codes: dict[tuple[str, str], int] = {}
 
@@ -135,17 +168,22 @@ class Interned:
         inner, _ = fields(data, outer[D_EVENT].value.astype(np.int64), outer[D_EVENT].end, {D_TRACK})
         track, clock = np.zeros(len(field.owner), np.uint64), outer[D_CLOCK].last(len(field.owner))
         track[outer[D_EVENT].owner[inner[D_TRACK].owner]] = inner[D_TRACK].value
+        found = self.latest(field.owner)
+        none = np.zeros(1, np.uint64)
+        return np.append(track, none)[found], np.append(clock, none)[found]
+
+    def latest(self, packets: Array) -> Array:
+        """For every packet which of these came last before it or with it, in its sequence and state; -1 none."""
+        count = len(self.state)
         said = np.full(count, -1, np.int64)
-        said[field.owner] = np.arange(len(field.owner))
-        # Forward in the file within each sequence, as long as its state is not cleared.
+        said[packets] = np.arange(len(packets))
         sort = np.argsort(self.state, kind="stable")
         place = np.maximum.accumulate(np.where(said[sort] >= 0, np.arange(count), -1)) if count else sort
         first = np.concatenate([[True], self.state[sort][1:] != self.state[sort][:-1]]) if count else np.zeros(0, bool)
         start = np.maximum.accumulate(np.where(first, np.arange(count), 0)) if count else place
         found = np.full(count, -1, np.int64)
         found[sort] = np.where(place >= start, said[sort][np.maximum(place, 0)], -1)
-        none = np.zeros(1, np.uint64)
-        return np.append(track, none)[found], np.append(clock, none)[found]
+        return found
 
     def find(self, recording: Recording, kind: str, packet: Array, iid: Array) -> Array:
         """Numbers of names in the recording's pool; -1 for one that is not interned."""
@@ -165,25 +203,3 @@ class Interned:
             numbers.append(self.codes[kind, text])
         result: Array = np.array(numbers, np.int64)[inverse.reshape(-1)]
         return result
-
-
-def clock_offsets(data: Array, field: Field) -> dict[int, int]:
-    """What to add to times of each clock to get those of the trace's main clock, from its first snapshot.
-
-    Args:
-        data: bytes of the trace.
-        field: clock snapshots of packets.
-    """
-    clocks, _ = fields(data, field.value.astype(np.int64), field.end, {1})
-    inner, _ = fields(data, clocks[1].value.astype(np.int64), clocks[1].end, {1, 2, 3, 4})
-    count = len(clocks[1].owner)
-    number, time = inner[1].last(count).astype(np.int64), inner[2].last(count).astype(np.int64)
-    plain = (inner[3].last(count) == 0) & (inner[4].last(count, 1) <= 1)
-    offsets: dict[int, int] = {}
-    for snapshot in np.unique(clocks[1].owner).tolist():
-        mine = np.flatnonzero((clocks[1].owner == snapshot) & plain)
-        at = dict(zip(number[mine].tolist(), time[mine].tolist(), strict=True))
-        if BOOTTIME in at:
-            for clock, value in at.items():
-                offsets.setdefault(clock, at[BOOTTIME] - value)
-    return offsets

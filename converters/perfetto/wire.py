@@ -11,6 +11,9 @@ Array = np.ndarray[Any, Any]
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_FIELDS = 100_000
+PACKET = 0x0A
+"""Tag of a packet in a trace."""
+WINDOW = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -111,25 +114,42 @@ def fields(data: Array, begin: Array, end: Array, wanted: set[int]) -> tuple[dic
 
 def packets(data: bytes) -> tuple[Array, Array, int]:
     """Begin and end of each packet of a trace, and the first byte that belongs to none (the length when all do)."""
-    begin, end = [], []
-    at, size = 0, len(data)
-    while at < size:
-        if data[at] != 0x0A:
+    text, begins, ends, at = np.frombuffer(data, np.uint8), [], [], 0
+    while at < len(data):
+        begin, end, after = _framed(text, at, min(at + WINDOW, len(data)))
+        begins.append(begin)
+        ends.append(end)
+        if after == at:
             break
-        length = shift = 0
-        place = at + 1
-        while place < size:
-            byte = data[place]
-            length |= (byte & 0x7F) << shift
-            place += 1
-            shift += 7
-            if byte < 0x80 or shift > 63:
-                break
-        else:
+        at = after
+    none = np.zeros(0, np.int64)
+    return np.concatenate([none, *begins]), np.concatenate([none, *ends]), at
+
+
+def _framed(text: Array, first: int, stop: int) -> tuple[Array, Array, int]:
+    """Packets that begin in a window, and the byte after the last one.
+
+    Where a packet ends is known for every byte that could begin one; those on the chain from the first are the packets.
+    The chain is found in as many steps as its length has bits.
+    """
+    at = np.flatnonzero(text[first:stop] == PACKET) + first
+    length, place, bad = varints(text, at + 1, np.full(len(at), min(len(text), stop + 10)))
+    end = place + np.minimum(length, np.uint64(1 << 62)).astype(np.int64)
+    good = ~bad & (end <= len(text))
+    at, place, end = at[good], place[good], end[good]
+    if not len(at) or at[0] != first:
+        return at[:0], at[:0], first
+    # The next packet's number: where it is none, or begins beyond the window, the chain ends at a last, empty entry.
+    after = np.searchsorted(at, end)
+    jump = np.where((after < len(at)) & (at[np.minimum(after, len(at) - 1)] == end), after, len(at))
+    jump = np.append(jump, len(at))
+    on_chain = np.zeros(len(at) + 1, bool)
+    on_chain[0] = True
+    while True:
+        reached = jump[np.flatnonzero(on_chain)]
+        if on_chain[reached].all():
             break
-        if place + length > size:
-            break
-        begin.append(place)
-        end.append(place + length)
-        at = place + length
-    return np.array(begin, np.int64), np.array(end, np.int64), at
+        on_chain[reached] = True
+        jump = jump[jump]
+    chain = np.flatnonzero(on_chain[:-1])
+    return place[chain], end[chain], int(end[chain[-1]])

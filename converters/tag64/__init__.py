@@ -74,8 +74,8 @@ def read(paths: Sequence[Path], options: Mapping[str, Any]) -> Bundle:
     """
     from wsformat.converters.tag64.decode import decode
 
-    mapping = import_mapping.load(options.get("mapping"))
     said = facts(options)
+    mapping = import_mapping.load(options.get("mapping"))
     names = {kind: _names(kind, options.get(kind)) for kind in ("events", "groups")}
     stride = _stride(options.get("stride"))
     asked = str(options.get("dialect") or "")

@@ -29,7 +29,7 @@ class Spill:
             self.held += table.nbytes
             return lambda: table
         if self.file is None:
-            self.file = tempfile.TemporaryFile(prefix="wsformat-ncu-")  # noqa: SIM115 (closed with this object)
+            self.file = tempfile.TemporaryFile(prefix="wsformat-")  # noqa: SIM115 (closed with this object)
             weakref.finalize(self, self.file.close)
         offset = self.file.seek(0, os.SEEK_END)
         with pa.ipc.new_stream(self.file, table.schema) as writer:

@@ -1,0 +1,62 @@
+"""Large traces of other tools, for measuring imports: `python bench/trace_files.py 1e9 FILE.json[.gz]`.
+
+Events as profilers of PyTorch's kind write them: spans with arguments on many threads, arrows, counters, instants. The
+same size gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LANES = 64
+PART = 20_000
+BASE_US = 5_913_000_000_000
+"""Past 2^42: a float would lose nanoseconds."""
+
+
+def chrome(path: Path, size: float) -> int:
+    """Write a Chrome trace of about that many bytes before packing; gives the number of its spans."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    written = spans = 0
+    with opener(path, "wb", **({"compresslevel": 1} if path.suffix == ".gz" else {})) as file:
+        written += file.write(b'{"schemaVersion": 1, "displayTimeUnit": "ns", "traceEvents": [\n')
+        for text, count in _chrome_parts():
+            data = text.encode()
+            written += file.write(data)
+            spans += count
+            if written > size:
+                break
+        file.write(b'{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "made"}}]}\n')
+    return spans
+
+
+def _chrome_parts() -> Iterator[tuple[str, int]]:
+    number = 0
+    while True:
+        lines = []
+        for n in range(number, number + PART):
+            lane, turn = n % LANES, n // LANES
+            start, length = turn * 4007 + lane * 13, 1500 + n % 1999
+            place = f'"pid": {1 + lane // 16}, "tid": {100 + lane}'
+            when = f'"ts": {BASE_US + start // 1000}.{start % 1000:03d}'
+            lines.append(
+                f'{{"ph": "X", "cat": "kernel", "name": "gemm_{n % 97}", {place}, {when}, '
+                f'"dur": {length // 1000}.{length % 1000:03d}, "args": {{"External id": {n}, "grid": [{n % 128}, 1, 1]}}}}'
+            )
+            if n % 16 == 0:
+                lines.append(f'{{"ph": "s", "id": {n}, "cat": "ac2g", "name": "ac2g", {place}, {when}}}')
+                lines.append(
+                    f'{{"ph": "f", "bp": "e", "id": {n}, "cat": "ac2g", "name": "ac2g", "pid": {1 + (lane + 7) % 64 // 16}, '
+                    f'"tid": {100 + (lane + 7) % 64}, "ts": {BASE_US + (start + 4107) // 1000}.{(start + 4107) % 1000:03d}}}'
+                )
+            if n % 64 == 0:
+                lines.append(f'{{"ph": "C", "name": "queue", {place}, {when}, "args": {{"depth": {n % 9}}}}}')
+        number += PART
+        yield ",\n".join(lines) + ",\n", PART
+
+
+if __name__ == "__main__":
+    print(chrome(Path(sys.argv[2]), float(sys.argv[1])), "spans")
