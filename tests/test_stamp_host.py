@@ -27,6 +27,7 @@ int main(int, char** argv) {
     capture.events = 16;
     capture.iterations = 64;
     capture.ctas = CTAS;
+    MORE
     capture.spec = wsf::read_file(argv[3]);
     try {
         std::vector<WORD> words(reinterpret_cast<const std::uint32_t*>(slots.data()),
@@ -49,9 +50,9 @@ def compiler() -> str:
     return found
 
 
-def program(folder: Path, compiler: str, word: str = "std::uint32_t", ctas: int = 1) -> Path:
+def program(folder: Path, compiler: str, word: str = "std::uint32_t", ctas: int = 1, more: str = "") -> Path:
     source = folder / "host.cpp"
-    source.write_text(PROGRAM.replace("WORD", word).replace("CTAS", str(ctas)))
+    source.write_text(PROGRAM.replace("WORD", word).replace("CTAS", str(ctas)).replace("MORE", more))
     flags = ["-std=c++11", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O1"]
     subprocess.run(
         [compiler, *flags, f"-I{nvrtc.include_dir()}", str(source), "-o", str(folder / "host")], check=True, timeout=300
@@ -70,8 +71,11 @@ def test_a_program_without_python_writes_what_the_importer_reads(tmp_path: Path,
     subprocess.run([program(tmp_path, compiler, word), *inputs, out], check=True, timeout=60)
     assert not list(tmp_path.glob("*.part"))
     assert raw_stamps.sniff(out.read_bytes()[:4096], out)
-    told = {"meta": f"{out}.meta", "trip_count": 64}
-    got = raw_stamps.read([out], told)
+    # No option needed: the records lie beside the file, and the import says that it took them.
+    got = raw_stamps.read([out], {"trip_count": 64})
+    assert any(
+        "beside the input and taken: run.safetensors.meta" in f["text"] for f in got.table("findings").to_pylist()
+    )
     expected = raw_stamps.read(
         [inputs[0]], {"spec": samples.path("gemm_roles.json"), "meta": inputs[1], "trip_count": 64}
     )
@@ -79,6 +83,31 @@ def test_a_program_without_python_writes_what_the_importer_reads(tmp_path: Path,
         mine, theirs = (b.table(name).drop_columns(["capture_id"]) for b in (got, expected))
         assert mine.equals(theirs), name
     assert got.table("events").num_rows > 800
+
+
+def test_a_window_and_chosen_ctas_are_in_the_file(tmp_path: Path, compiler: str) -> None:
+    out = tmp_path / "run.safetensors"
+    inputs = [samples.path("balanced_r0.i32"), samples.path("balanced_r0.meta"), samples.path("gemm_roles.json")]
+    more = "capture.from = 8; capture.stride = 4; capture.first_cta = 3; capture.cta_step = 16;"
+    host = program(tmp_path, compiler, more=more)
+    subprocess.run([host, *inputs, out], check=True, timeout=60)
+    got = raw_stamps.read([out], {})
+    told = {"spec": inputs[2], "meta": inputs[1], "window": "8,4", "ctas": "3,16"}
+    expected = raw_stamps.read([inputs[0]], told)
+    for name in ("events", "lanes", "launches"):
+        mine, theirs = (b.table(name).drop_columns(["capture_id"]) for b in (got, expected))
+        dropped = ["source"] if name == "launches" else []
+        assert mine.drop_columns(dropped).equals(theirs.drop_columns(dropped)), name
+    assert got.table("events").column("iteration").to_pylist().count(8 + 4 * 63) > 0
+    assert set(got.table("events").column("cta").to_pylist()) == {3}
+    for bad in ("capture.stride = 0;", "capture.from = -1;", "capture.cta_step = 0;"):
+        done = subprocess.run(
+            [program(tmp_path, compiler, more=bad), *inputs, tmp_path / "bad.safetensors"],
+            check=False, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert "must be positive" in done.stderr
+    assert not (tmp_path / "bad.safetensors").exists()
 
 
 def test_other_readers_open_the_file(tmp_path: Path, compiler: str) -> None:
