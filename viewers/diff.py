@@ -6,6 +6,7 @@ stamps. Reads two bundles and nothing else.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,13 @@ class Diff:
         """The headline as plain text: in one line, who is faster, how sure, and what moved."""
         said: str = words(self.headline)
         return said
+
+    def _repr_html_(self) -> str:
+        """The verdict and what to beware of, for a notebook."""
+        return "".join(f"<div>{html.escape(line[:2000])}</div>" for line in (self.verdict, *self.warnings))
+
+    def __repr__(self) -> str:
+        return f"<Diff {self.verdict[:300]}>"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""

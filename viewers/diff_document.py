@@ -62,7 +62,7 @@ def document(made: Diff, names: tuple[str, str], *, pictures: bool = True, optio
     return Document(
         title=f"{made.a.name} and {made.b.name}",
         lead=tuple(f"{letter}: {_lead(side)}" for letter, side in (("A", made.a), ("B", made.b))),
-        headline=(made.headline,), banner=tuple(banner), sections=tuple(sections), queries=queries,
+        headline=(sentence(made.headline),), banner=tuple(banner), sections=tuple(sections), queries=queries,
         run=f"wsformat query {names[0]} - (A) or wsformat query {names[1]} - (B)",
         notes=(f"page by wsformat {__version__}",),
     )  # fmt: skip

@@ -110,6 +110,7 @@ def _document(
     banner += [report_plan.note(plan) for plan in planned]
     for each in counters if not parts else ():
         headline += report_counters.headline(each)
+        banner.append(report_counters.confidence(each))
     sections += [report_plan.section(plan, f"p{n + 1}-" if len(planned) > 1 else "") for n, plan in enumerate(planned)]
     digested = report_counters.section(counters, kernels, "")
     sections += [digested] if digested is not None else []

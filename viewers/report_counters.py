@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from wsformat.errors import BadRequest
 from wsformat.viewers.digest import Digest, digest, kernels
 from wsformat.viewers.report_ask import Asker, literal
-from wsformat.viewers.report_model import Block, Column, Query, Section, Table, Text, sentence
+from wsformat.viewers.report_model import Block, Column, Note, Query, Section, Table, Text, linked, sentence
 
 MOST_KERNELS = 4
 """Kernels that are digested; a program has many, and those that take longest matter."""
@@ -71,11 +71,29 @@ def headline(found: Counted) -> list[Text]:
     made = found.made
     if made is None:
         return [sentence(f"The counters give no digest: {found.missing}.")]
+    why = _told(found, made.bottleneck_why)
     next_edit = made.next_edit.change if made.next_edit is not None else "nothing is left that is worth the effort"
     return [
-        sentence(f"{made.kernel}: {made.bottleneck_class}, by its counters ({_bare(made.bottleneck_why)})."),
+        sentence(f"{made.kernel}: {made.bottleneck_class}, by its counters (", why, ")."),
         sentence(f"Next edit: {_bare(next_edit)}."),
     ]
+
+
+def _told(found: Counted, text: str) -> Text:
+    """Words of the digest, their numbers linked to its evidence."""
+    bare = _bare(text)
+    return sentence(bare) if found.evidence is None else linked(bare, found.evidence, ("percent_of_peak", "value"))
+
+
+def confidence(found: Counted) -> Note:
+    """How sure the digest is, as a line of the banner."""
+    made = found.made
+    if made is None:
+        return Note("Counters", sentence(found.missing), "warn")
+    level = {"High": "ok", "Medium": "warn"}.get(made.confidence, "bad")
+    return Note(
+        f"Confidence, {made.kernel}", sentence(f"{made.confidence.lower()}: {_bare(made.confidence_why)}"), level
+    )
 
 
 def _bare(text: str) -> str:
@@ -104,11 +122,12 @@ def _blocks(found: Counted) -> list[Block]:
         return [sentence(f"No digest: {found.missing}.")]
     blocks: list[Block] = [
         sentence(
-            f"{made.kernel}: {made.bottleneck_class} ({_bare(made.bottleneck_why)}). "
-            f"Confidence {made.confidence}: {_bare(made.confidence_why)}."
+            f"{made.kernel}: {made.bottleneck_class} (",
+            _told(found, made.bottleneck_why),
+            f"). Confidence {made.confidence}: {_bare(made.confidence_why)}.",
         ),
         sentence(f"Most-stalled reason: {_bare(made.top_stall)}."),
-    ]  # fmt: skip
+    ]
     if made.next_edit is None:
         blocks.append(sentence("Next edit: none; nothing is left that is worth the effort."))
     else:

@@ -14,7 +14,7 @@ SHARE = 0.2
 """So much of the path without stamps, or of the waits without a judgement, leaves the conclusion open."""
 
 Doubt = tuple[int, Text]
-"""How much it weighs (1 or 2), and what it is."""
+"""How much it weighs (0 a remark, 1 or 2), and what it is."""
 
 
 def headline(seen: Seen) -> list[Text]:
@@ -161,7 +161,7 @@ def doubts(seen: Seen) -> list[Doubt]:
             )
         hidden = [row["role"] for row in seen.states.rows if row["contains_wait"]]
         if hidden:
-            found.append((1, sentence(f"active time of {', '.join(hidden)} hides a wait without stamps of its own")))
+            found.append((0, sentence(f"active time of {', '.join(hidden)} hides a wait without stamps of its own")))
     return sorted(found, key=lambda doubt: -doubt[0])
 
 

@@ -5,7 +5,9 @@ The report and the diff are made of it; :mod:`report_page` writes it as HTML, :m
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -57,6 +59,8 @@ class Number:
         return self.shown
 
 
+ENDLESS = re.compile(r"\S{70,}")
+"""A word that no page has room for."""
 Text = tuple["str | Number", ...]
 """A sentence: words and numbers."""
 
@@ -176,6 +180,16 @@ class Document:
     run: str = ""
     notes: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """The headline and the banner for a notebook; the page has the rest."""
+        lines = [f"<strong>{html.escape(self.title[:200])}</strong>"]
+        lines += [html.escape(words(text)[:2000]) for text in self.headline]
+        lines += [html.escape(f"{note.name}: {words(note.text)}"[:600]) for note in self.banner]
+        return "".join(f"<div>{line}</div>" for line in lines)
+
+    def __repr__(self) -> str:
+        return f"<Document {self.title[:80]}: {' '.join(map(words, self.headline))[:300]}>"
+
     def to_json(self) -> dict[str, Any]:
         """The same content as JSON values; numbers in sentences as written, with their cell under ``numbers``."""
         return {
@@ -259,12 +273,31 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+def linked(text: str, query: Query, columns: Iterable[str]) -> Text:
+    """A sentence of others with its numbers as cells of a query: those that are a value of these columns as written."""
+    known: dict[str, tuple[int, str]] = {}
+    for place, row in enumerate(query.rows):
+        for column in columns:
+            value = row.get(column)
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+                for digits in range(4):
+                    known.setdefault(f"{value:,.{digits}f}", (place, column))
+    found: list[str | Number] = []
+    for part in re.split(r"((?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w,]|\.\d))", text):
+        if part in known and len(part) > 2:
+            place, column = known[part]
+            found.append(Number(query.rows[place][column], part, query.id, place, column))
+        elif part:
+            found.append(part)
+    return sentence(found)
+
+
 def sentence(*parts: str | Number | Iterable[str | Number]) -> Text:
-    """A sentence of words, numbers and parts of sentences."""
+    """A sentence of words, numbers and parts of sentences. A name without end is cut; tables and CSV have it."""
     found: list[str | Number] = []
     for part in parts:
         if isinstance(part, (str, Number)):
             found.append(part)
         else:
             found.extend(part)
-    return tuple(found)
+    return tuple(ENDLESS.sub(lambda word: word[0][:59] + "…", p) if isinstance(p, str) else p for p in found)

@@ -38,8 +38,8 @@ def body(document: Document) -> str:
     rest = [query for query in document.queries.values() if query.id not in shown and _is_named(query, document)]
     parts = [
         '<main class="rep">',
-        f"<header><h1><bdi>{_clip(document.title)}</bdi></h1>",
-        "".join(f'<p class="rep-lead"><bdi>{_clip(line)}</bdi></p>' for line in document.lead),
+        f"<header><h1><bdi>{_clip(document.title, 120)}</bdi></h1>",
+        "".join(f'<p class="rep-lead"><bdi>{_clip(line, 160)}</bdi></p>' for line in document.lead),
         f'<div class="rep-headline">{"".join(f"<p>{_text(text)}</p>" for text in document.headline)}</div>',
         f'<dl class="rep-banner">{"".join(map(_note, document.banner))}</dl>' if document.banner else "",
         "".join(f'<p class="rep-left">{_escape(note)}.</p>' for note in document.notes),

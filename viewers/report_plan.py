@@ -9,7 +9,7 @@ from wsformat.errors import BadRequest
 from wsformat.viewers.reconcile import Report, reconcile
 from wsformat.viewers.reconcile_verdict import AGREE
 from wsformat.viewers.report_ask import Asker, literal
-from wsformat.viewers.report_model import Block, Column, Note, Query, Section, Table, Text, number, sentence
+from wsformat.viewers.report_model import Block, Column, Note, Query, Section, Table, Text, linked, number, sentence
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,8 @@ def section(plan: Plan, prefix: str) -> Section:
     if report is None or plan.verdict is None:
         blocks.append(sentence(f"Not compared: {plan.missing}."))
     else:
-        blocks.append(sentence(report.verdict.text))
+        named = ("predicted_cycles", "clean_cycles", "measured_cycles", "stamped_cycles", "timeline_cycles")
+        blocks.append(linked(report.verdict.text, plan.verdict, named))
         doubts = "".join(f" Doubt: {doubt}." for doubt in report.verdict.doubts)
         blocks.append(sentence("Confidence ", number(plan.verdict, 0, "confidence", "mean"), f".{doubts}"))
         blocks += _tables(plan)

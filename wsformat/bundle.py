@@ -230,6 +230,11 @@ class Bundle:
 
         return write_bundle(self, Path(path), force=force, progress=progress)
 
+    def _repr_html_(self) -> str:
+        from wsformat.bundle_repr import as_html
+
+        return as_html(self)
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {part.rows if part.rows >= 0 else '?'}" for name, part in self.data.items())
         return f"<Bundle {self.path or 'in memory'}: {parts}>"
