@@ -24,6 +24,7 @@ VIEWS = (
     "timeline_ns",
     "slope",
     "perturbation",
+    "pass_span",
 )
 """The views whose rows the corpus states: the results that people act on."""
 

@@ -334,6 +334,69 @@ def two_captures() -> Rows:
     return bundles.merge(bundles.ring(A), bundles.ring(B, iterations=6, start=5_000))
 
 
+PASSES = {
+    0: {"enter": (100, 200, 300), "leave": (110, 220, 310), "begin": (112, 222, 312), "done": (190, 290, 390)},
+    1: {"enter": (1050, 1145, 1240), "leave": (1058, 1153, 1250)},
+    2: {"begin": (5030, 5131, 5232), "done": (5100, 5201, 5300)},
+}
+"""Stamps of each launch, by event and iteration; launch n is pass n."""
+LIFETIMES = {0: (80, 1070), 1: (1040, 1945), 2: (5000, 5900), 3: (9000, 9900)}
+
+
+def passes() -> Rows:
+    """One role stamped in three launches: all stamps (10 % slower), the waits, the work; and a clean launch."""
+    own: Row = {"capture_id": A}
+    lanes: list[Row] = []
+    events: list[Row] = []
+    for launch, (start, end) in LIFETIMES.items():
+        at = {**own, "launch": launch, "cta": 0, "clock": launch, "sm": launch}
+        series = PASSES.get(launch, {})
+        kept = {"completeness": "complete", "records_lost": 0, "wraps": 0}
+        lanes.append(
+            {**at, **kept, "lane": len(lanes), "kind": "cta", "t_start": start, "t_end": end, "records_kept": 0}
+        )
+        if series:
+            here = {**at, "lane": len(lanes), "role": "mma", "warp": 4}
+            count = sum(map(len, series.values()))
+            lanes.append({**here, **kept, "kind": "warp", "records_kept": count})
+            found = [(t, e, i) for e, times in series.items() for i, t in enumerate(times)]
+            events += [{**here, "event": e, "iteration": i, "t": t} for t, e, i in sorted(found)]
+    span: Row = {**own, "role": "mma", "loop": "k"}
+    return {
+        "captures": [{**own, "kind": "stamped", "kernel": "passes", "completeness": "complete", "lost_events": 0}],
+        "launches": [
+            {**own, "launch": n, "kind": "stamped" if n in PASSES else "clean", "pass": n if n in PASSES else -1}
+            | {
+                "trip_count": 3,
+                "slots": 8 if n in PASSES else -1,
+                "tool": "stamps",
+                "status": "ok",
+                "grid_x": 1,
+                "grid_y": 1,
+                "grid_z": 1,
+            }
+            for n in LIFETIMES
+        ],
+        "lanes": lanes,
+        "clocks": [
+            {**own, "clock": n, "scope": "sm", "unit": "cycle", "sm": n, "step_ticks": 1, "width_bits": 64}
+            for n in LIFETIMES
+        ],
+        "roles": [
+            {**own, "role": "mma", "role_index": 0, "display_order": 0, "kind": "consumer", "iteration_event": "enter"}
+        ],
+        "event_types": [
+            {**own, "role": "mma", "event": e, "event_index": n, "loop": "k"}
+            for n, e in enumerate(("enter", "leave", "begin", "done"))
+        ],
+        "span_types": [
+            {**span, "span": "wait", "state": "stall", "begin_event": "enter", "end_event": "leave"},
+            {**span, "span": "work", "state": "active", "begin_event": "begin", "end_event": "done"},
+        ],
+        "events": events,
+    }
+
+
 CASES: tuple[ValidCase, ...] = (
     ValidCase("minimal", "one capture and nothing else", rows(bundles.minimal)),
     ValidCase(
@@ -359,6 +422,7 @@ CASES: tuple[ValidCase, ...] = (
     ValidCase("ns_clock", "times above 2^53 in steps of 32 ns", rows(ns_clock)),
     ValidCase("wrapped", "a 32-bit counter whose wrap was undone", rows(wrapped)),
     ValidCase("truncated", "a buffer that was too small", rows(truncated)),
+    ValidCase("passes", "three passes with other stamps each, one of them drawn; a clean launch", rows(passes)),
     ValidCase("silent_lanes", "a role without stamps, and an orphan", rows(silent_lanes), ("I706",)),
     ValidCase("row_groups", "140,000 stamps in two row groups", row_groups),
     ValidCase(
