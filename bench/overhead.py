@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from wsformat import rolespec
-from wsformat.kernels.examples import attention_hopper
 from wsformat.kernels.examples.gemm_hopper import TENSOR_TICKS, VARIANTS
+from wsformat.kernels.examples.record import EXAMPLES
 from wsformat.kernels.passes import StampPass, standard
 from wsformat.kernels.recording import CLEAN
 from wsformat.rolespec import Layout
@@ -30,7 +30,9 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "overhead.md"
 TEXT = (HERE / "overhead.template.md").read_text()
 CUTE_RESULTS = "overhead_cute.json"
-ATTENTION_RESULTS = "overhead_attention.json"
+EXAMPLE_RESULTS = "overhead_examples.json"
+PLACEMENT_RESULTS = "placement.json"
+PASSES = ("all", "waits", "work")
 RESULTS = ("overhead.json", "overhead_again.json")
 LAYOUT = Layout(3, 16, 64)
 TRIPS = (32, 64)
@@ -50,8 +52,14 @@ METHODS = {
 }
 SHADOW = {"WSF_SHADOW": 1}
 SETS = (
-    *("all", "waits", "work", "waits:consumer0", "waits:producer"),
-    *("work:consumer0", "work:consumer1", "work:producer"),
+    "all",
+    "waits",
+    "work",
+    "waits:consumer0",
+    "waits:producer",
+    "work:consumer0",
+    "work:consumer1",
+    "work:producer",
 )
 SHADOWED = ("waits", "work", "work:consumer0", "work:producer")
 """Sets that are tried with WSF_SHADOW too."""
@@ -144,22 +152,22 @@ def whole(device: Any) -> dict[str, Any]:
     return {"shape": list(WHOLE), "milliseconds": times}
 
 
-def slope(lifetimes: dict[str, list[float]]) -> float:
+def slope(lifetimes: dict[str, list[float]], trips: tuple[int, ...] = TRIPS) -> float:
     """Ticks an iteration: difference of the medians over difference of the trip counts."""
-    low, high = (median(lifetimes[str(n)]) for n in TRIPS)
-    return (high - low) / (TRIPS[1] - TRIPS[0])
+    low, high = (median(lifetimes[str(n)]) for n in trips)
+    return (high - low) / (trips[1] - trips[0])
 
 
-def interval(stamped: dict[str, list[float]], bare: dict[str, list[float]]) -> float:
+def interval(stamped: dict[str, list[float]], bare: dict[str, list[float]], trips: tuple[int, ...] = TRIPS) -> float:
     """Half width of the 95 % interval of the inflation, from resampled launches (the runs' own spread comes on top)."""
     random = np.random.default_rng(1)
 
     def slopes(lifetimes: dict[str, list[float]]) -> Any:
         drawn = []
-        for n in TRIPS:
+        for n in trips:
             values = np.array(lifetimes[str(n)])
             drawn.append(np.median(random.choice(values, (2000, len(values))), axis=1))
-        return (drawn[1] - drawn[0]) / (TRIPS[1] - TRIPS[0])
+        return (drawn[1] - drawn[0]) / (trips[1] - trips[0])
 
     low, high = np.percentile(slopes(stamped) / slopes(bare) - 1, [2.5, 97.5])
     return float(high - low) / 2
@@ -178,8 +186,10 @@ def table() -> str:
         costs=cost_table(runs[0]),
         whole=whole_table(runs),
         worst=100 * worst(runs, "all | held, shared"),
-        cute=cute_table(),
-        attention=attention_table(),
+        cute_gemm=cute_table("GEMM"),
+        cute_attention=cute_table("attention"),
+        examples=example_table(),
+        placement=placement_table(),
     )
 
 
@@ -230,28 +240,52 @@ def pass_table(runs: list[dict[str, Any]]) -> str:
     return _grid(["held, shared: pass", *SHAPES], rows)
 
 
-def cute_table() -> str:
-    """Inflation on the CuTe DSL GEMM: stamps, and IKET's ranges attached and not."""
+def cute_table(kind: str) -> str:
+    """Inflation on the CuTe DSL kernels of a kind: stamps, and IKET's ranges attached and not."""
     held = json.loads((HERE / CUTE_RESULTS).read_text())
     plain, attached = held["stamps"], held["under IKET"]
-    shapes = list(plain[0]["shapes"])
-    rows = [[f"stamps, {name}", *(_cell(plain, shape, name) for shape in shapes)] for name in ("all", "waits", "work")]
-    rows.append(["IKET ranges, not attached", *(_cell(plain, shape, "IKET ranges") for shape in shapes)])
-    rows.append(["IKET ranges, attached", *(_cell(attached, shape, "IKET ranges") for shape in shapes)])
-    return _grid(["CuTe DSL GEMM", *shapes], rows)
-
-
-def attention_table() -> str:
-    """Clean ticks and inflation of the attention example."""
-    held = [json.loads((HERE / ATTENTION_RESULTS).read_text())]
-    shapes = list(held[0]["shapes"])
-    clean = [slope(held[0]["shapes"][shape]["lifetimes"]["clean"]) for shape in shapes]
-    rows = [["clean, cycles an iteration", *(f"{ticks:.0f}" for ticks in clean)]]
-    rows.append(["tensor budget reached", *(f"{100 * attention_hopper.TENSOR_TICKS / t:.0f} %" for t in clean)])
-    rows += [
-        [f"stamps, {name}, %", *(_cell(held, shape, name) for shape in shapes)] for name in ("all", "waits", "work")
+    shapes = [shape for shape in plain[0]["shapes"] if shape.startswith(kind)]
+    clean = [
+        " / ".join(f"{slope(run['shapes'][shape]['lifetimes']['clean']):.0f}" for run in plain) for shape in shapes
     ]
-    return _grid(["attention", *shapes], rows)
+    rows = [["clean, cycles an iteration", *clean]]
+    rows += [[f"stamps, {name}, %", *(_cell(plain, shape, name) for shape in shapes)] for name in PASSES]
+    rows.append(["IKET ranges, not attached, %", *(_cell(plain, shape, "IKET ranges") for shape in shapes)])
+    rows.append(["IKET ranges, attached, %", *(_cell(attached, shape, "IKET ranges") for shape in shapes)])
+    return _grid(["CuTe DSL", *shapes], rows)
+
+
+def example_table() -> str:
+    """Clean ticks, budget and inflation of every example kernel."""
+    rows = []
+    for label, one in json.loads((HERE / EXAMPLE_RESULTS).read_text())["examples"].items():
+        variant = EXAMPLES[label.split(",")[0]].VARIANTS[label.split(",")[0]]
+        lifetimes, trips = one["lifetimes"], tuple(one["trips"])
+        bare = slope(lifetimes["clean"], trips)
+        cells = [
+            f"{100 * (slope(lifetimes[name], trips) / bare - 1):+.1f}"
+            f" (± {100 * interval(lifetimes[name], lifetimes['clean'], trips):.1f})"
+            if name in lifetimes
+            else ""
+            for name in PASSES
+        ]
+        rows.append([label, one["shape"], f"{bare:.0f}", f"{100 * variant.tensor_ticks / bare:.0f} %", *cells])
+    return _grid(["example", "shape", "clean, cycles an iteration", "tensor budget reached", *PASSES], rows)
+
+
+def placement_table() -> str:
+    """Passes against clean, as medians over the places where the code may lie, and the spread of the clean ones."""
+    rows = []
+    for shape, lifetimes in json.loads((HERE / PLACEMENT_RESULTS).read_text())["shapes"].items():
+        places = {
+            name: [slope(x) for key, x in lifetimes.items() if key.startswith(f"{name}@")]
+            for name in ("clean", *PASSES)
+        }
+        bare = median(places["clean"])
+        spread = 100 * (max(places["clean"]) - min(places["clean"])) / bare
+        cells = [f"{100 * (median(places[name]) / bare - 1):+.1f}" for name in PASSES]
+        rows.append([shape, f"{bare:.1f}", f"{spread:.1f}", *cells])
+    return _grid(["shape", "clean, cycles an iteration", "clean builds differ by, %", *PASSES], rows)
 
 
 def cost_table(run: dict[str, Any]) -> str:

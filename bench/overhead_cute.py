@@ -74,7 +74,7 @@ def gemm(m: int, n: int, in_flight: bool = False) -> Case:
     """GEMM with K = 4096."""
     a, b, c = random(m, 4096), random(n, 4096), torch.empty(m, n, device="cuda", dtype=torch.float32)
     return Case(
-        gemm_hopper.loop_only(gemm_hopper.Variant().spec(), "gemm_cute"),
+        gemm_hopper.loop_only(gemm_hopper.Variant(stages=6 if in_flight else 4).spec(), "gemm_cute"),
         lambda settings, ranges: Gemm(settings, ranges=ranges, in_flight=in_flight),
         [a, b, c],
         [],

@@ -67,8 +67,10 @@ def readings(launches: Sequence[StampLaunch], clock: Sequence[Array]) -> Reading
         parts.append((number, clocks, end, last, rate * (distance >> DISTANCE_BITS)))
         if launch.anchors is not None:
             more = launch.anchors.reshape(-1)
-            more = more[(more["g"] > 0) & (more["cta"] < len(meta))]
-            cta = more["cta"].astype(np.int64)
+            # An anchor names its CTA in the grid; the records are those of the recorded ones.
+            cta, off = np.divmod(more["cta"].astype(np.int64) - launch.first_cta, launch.cta_step)
+            known = (more["g"] > 0) & (off == 0) & (cta >= 0) & (cta < len(meta))
+            more, cta = more[known], cta[known]
             parts.append(
                 (number, clocks[cta], more["c"].astype(np.int64), more["g"].astype(np.int64),
                  rate[cta] * more["distance"])

@@ -33,7 +33,11 @@ class Variant(problem.Variant):
         return {"STAGES": self.stages, "CLUSTER": self.cluster}
 
     def spec(self) -> dict[str, Any]:
-        """That of ``gemm_hopper``, but the epilogue comes once a tile, and in clusters both barriers join both CTAs."""
+        """That of ``gemm_hopper``, but the epilogue comes once a tile, and in clusters both barriers join both CTAs.
+
+        The signal of ``empty`` is the stamp before the arrival: the one after it was seen up to 850 cycles late, where the
+        stores of a tile kept the warp, and then the producer seems to go on before it was let.
+        """
         spec: dict[str, Any] = json.loads((files(__package__) / "gemm_hopper.json").read_text())
         spec["_comment"] = "Example gemm_persistent.cu."
         spec["capture"]["kernel"] = self.kernel
@@ -43,7 +47,7 @@ class Variant(problem.Variant):
         for edge in spec["dependencies"]:
             edge["scope"] = "cluster" if self.cluster > 1 else "cta"
             if edge["barrier"] == "empty":
-                edge["iteration_lag"] = self.stages
+                edge |= {"iteration_lag": self.stages, "producer_event": "work_end"}
         return spec
 
 

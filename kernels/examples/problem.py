@@ -149,7 +149,10 @@ class Problem(ABC):
         """Load a build under the number of its pass; facts about it."""
         function = self.device.function(build.cubin, build.names[self.variant.kernel], self.shared)
         self.functions[number] = function
-        return {**self.device.function_facts(function), **build.facts(self.variant.kernel)}
+        return {
+            **self.device.function_facts(function, THREADS, self.shared),
+            **build.facts(self.variant.kernel),
+        }
 
     def launch(self, number: int, trips: int, args: Sequence[Any] = ()) -> None:
         """Start one launch of so many iterations a CTA."""
