@@ -14,6 +14,7 @@ import pytest
 
 from wsformat import rolespec, samples
 from wsformat.errors import BadRequest, MalformedInput, MissingDependency
+from wsformat.kernels import calibrate
 from wsformat.kernels.decode import to_bundle
 from wsformat.kernels.driver import Device
 from wsformat.kernels.examples import attention_hopper, gemm_hopper
@@ -557,3 +558,38 @@ def test_recording_on_a_gpu(name: str, tmp_path: Path) -> None:
     assert found.launches[0].records.shape == (2,)
     to_bundle(found).write(tmp_path / "x.wsformat")
     assert [p for p in validate(tmp_path / "x.wsformat").problems if p.level != "I"] == []
+
+
+def test_calibration_stamps_every_iteration_whatever_the_pass_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Built:
+        cubin, names = b"", {"calibrate": "calibrate"}
+
+    class Calibrated(Memory):
+        capability = (9, 0)
+
+        def function(self, cubin: bytes, name: str) -> int:
+            return len(asked)
+
+        def launch(self, function: int, grid: Any, block: Any, shared: int, args: list[Any]) -> None:
+            trips, stamps = args[0].value, args[1]
+            raw = (ctypes.c_char * 40).from_address(stamps.records)
+            np.frombuffer(raw, META)[0] = (10, 10, 99, 99, 0, 0)
+            if function == 2:  # stamps: 3 ticks for a pair, 42 for a satisfied wait
+                held = (ctypes.c_uint32 * calibrate.LAYOUT.slots).from_address(stamps.slots)
+                slots = np.frombuffer(held, np.uint32).reshape(2, 2, trips)
+                slots[:, 0] = 100 + np.arange(trips)
+                slots[0, 1], slots[1, 1] = slots[0, 0] + 3, slots[1, 0] + 42
+
+    def build(source: str, kernels: Any, *, arch: str, macros: dict[str, Any], name: str) -> type[Built]:
+        asked.append(macros)
+        return Built
+
+    monkeypatch.setattr(calibrate.nvrtc, "build", build)
+    device: Any = Calibrated()
+    got = calibrate.calibrate(device, {"WSF_SINK": 0, "WSF_FROM": 99, "WSF_STRIDE": 4, "WSF_ITERATIONS": 7})
+    assert got == {"stamp": 3.0, "wait_floor": 42.0}
+    assert asked[1]["WSF_ITERATIONS"] == calibrate.TRIPS
+    assert asked[1]["WSF_SINK"] == 0
+    assert not {"WSF_FROM", "WSF_STRIDE"} & set(asked[1])
