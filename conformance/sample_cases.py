@@ -106,4 +106,33 @@ CASES: tuple[SampleCase, ...] = (
         "",
         {},
     ),
+    SampleCase(
+        "iket_pipeline",
+        "the CuTe DSL pipeline as NVIDIA IKET recorded it, three launches: states, roles and edges by a mapping; ns",
+        ("iket_pipeline_1cta.trace.json.gz",),
+        "",
+        {"mapping": "iket-cute-pipeline"},
+    ),
+    SampleCase(
+        "proton_add",
+        "Triton Proton, intra-kernel: nested scopes of 8 CTAs of 4 warps; cycles, one clock a CTA",
+        ("proton_add.chrome_trace.gz",),
+        "",
+        {},
+        ("I609",),
+    ),
+    SampleCase(
+        "kineto_mlp",
+        "PyTorch's profiler: threads and a stream as lanes, kernels as launches, correlations as edges, Unix time",
+        ("kineto_mlp.json.gz",),
+        "",
+        {},
+    ),
+    SampleCase(
+        "tag64_flashinfer",
+        "FlashInfer's profiler buffer: 6 blocks of a producer and a consumer; lanes by slot; the low 32 bits of ns",
+        ("flashinfer_r0.u64",),
+        "",
+        {"mapping": "tag-producer-consumer", "events": "wait,work,store", "groups": "producer,consumer"},
+    ),
 )
