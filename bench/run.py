@@ -79,26 +79,20 @@ def step_view(out: str, view: str) -> dict[str, Any]:
 
 
 def step_export(out: str, trace: str, arguments: str, more: str) -> dict[str, Any]:
-    """A trace for viewers; seconds are of CPU (all threads), the model (SQL) and the encoding (numpy) apart."""
+    """A trace for viewers; seconds are of CPU (all threads), peak memory is that of the whole process."""
     import wsformat
-    from wsformat.converters.perfetto.encode import trace as encode
-    from wsformat.converters.trace_build import build
-    from wsformat.converters.trace_model import save
+    from wsformat.converters import chrome, perfetto
 
     def cpu() -> float:
         used = resource.getrusage(resource.RUSAGE_SELF)
         return used.ru_utime + used.ru_stime
 
     bundle = wsformat.open(out)
+    writer = chrome if ".json" in trace else perfetto
+    options = {"arguments": arguments, "flows": more if more == "all" else "none", "counters": more == "all"}
     start = cpu()
-    model = build(bundle, flows="all" if more == "all" else "none", counters=more == "all")
-    built = cpu()
-    save(Path(trace), encode(model, arguments=arguments == "full"))
-    done = cpu()
-    return {
-        "seconds": done - start, "gib": peak_gib(), "rows": len(model.slices), "bytes": Path(trace).stat().st_size,
-        "parts": f"model {built - start:.2f} s, encoding {done - built:.2f} s",
-    }  # fmt: skip
+    report = writer.write(bundle, Path(trace), options)
+    return {"seconds": cpu() - start, "gib": peak_gib(), "rows": report["slices"], "bytes": report["bytes"]}
 
 
 def step_numpy(buffer: str, iterations: str, out: str) -> dict[str, Any]:
@@ -159,21 +153,36 @@ def measure(stamps: int) -> list[dict[str, Any]]:
             row("baseline: numpy to .npz", in_a_process("numpy", str(buffer), str(iterations), f"{name}/x.npz"), base)
         )
         rows.append(row("baseline: one JSON object an event", in_a_process("json", out, f"{name}/x.jsonl"), base))
-        rows += measure_traces(folder)
         rows += [row(f"view {view}", in_a_process("view", out, view)) for view in VIEWS]
     return rows
 
 
-def measure_traces(folder: Path) -> list[dict[str, Any]]:
-    """A million spans out to Perfetto: lean slices with markers only, and everything."""
-    (folder / "traces").mkdir()
-    buffer, meta, iterations, _ = buffers.write(folder / "traces", buffers.STAMPS_AN_ITERATION * 1_000_000 // 6)
-    out = str(folder / "traces" / "ring.wsformat")
-    in_a_process("import", str(buffer), str(meta), str(iterations), out)
+EXPORTS = (
+    ("native, lean: slices and markers", "x.pftrace", "lean", "slices"),
+    ("native, all", "x.pftrace", "full", "all"),
+    ("native, all, packed", "x.pftrace.gz", "full", "all"),
+    ("JSON, lean: slices and markers", "x.json", "lean", "slices"),
+    ("JSON, all", "x.json", "full", "all"),
+    ("JSON, all, packed", "x.json.gz", "full", "all"),
+)
+
+
+def measure_traces(folder: Path, slices: int) -> list[dict[str, Any]]:
+    """Traces for viewers of long loops on 132 CTAs and of short ones on 22,000, in every form; all: with arguments,
+    arrows and counters. Peak memory must not grow with the slices."""
     rows = []
-    for what, arguments, more in (("lean", "lean", "slices"), ("arguments, arrows, counters", "full", "all")):
-        result = in_a_process("export", out, str(folder / "x.pftrace"), arguments, more)
-        rows.append(row(f"perfetto, {what}, CPU: {result['parts']}", result))
+    shapes = {(132, 1_000_000), (132, slices), (22_000, slices)}
+    for ctas, size in sorted(shapes):
+        inside = folder / f"traces-{ctas}-{size}"
+        inside.mkdir()
+        buffer, meta, iterations, _ = buffers.write(inside, buffers.STAMPS_AN_ITERATION * size // 6, ctas)
+        out = str(inside / "ring.wsformat")
+        in_a_process("import", str(buffer), str(meta), str(iterations), out)
+        buffer.unlink()
+        for what, name, arguments, more in EXPORTS:
+            result = in_a_process("export", out, str(inside / name), arguments, more)
+            rows.append(row(f"trace, {ctas} CTAs, {what}; CPU seconds", result))
+            (inside / name).unlink()
     return rows
 
 
@@ -245,9 +254,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stamps", type=float, default=20e6, help="size of the synthetic capture")
     parser.add_argument("--csv-bytes", type=float, default=100e6, help="size of the Nsight Compute file")
+    parser.add_argument("--slices", type=float, default=10e6, help="size of the large traces out")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args()
     rows = measure(int(chosen.stamps)) + measure_real() + measure_ncu(int(chosen.csv_bytes))
+    with tempfile.TemporaryDirectory() as name:
+        rows += measure_traces(Path(name), int(chosen.slices))
     if chosen.json:
         print(json.dumps(rows, indent=1))
     else:

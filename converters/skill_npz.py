@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from wsformat.bundle import Bundle
-from wsformat.converters.trace_model import as_flag, save
+from wsformat.converters.trace_model import save
+from wsformat.converters.trace_options import as_flag
 from wsformat.errors import BadRequest
 from wsformat.rolespec import ONCE, RoleSpec
 from wsformat.skillspec import to_skill

@@ -1,8 +1,9 @@
-"""What a trace viewer needs, taken from a bundle once for every trace format.
+"""What a trace viewer is given, in parts: rows of the viewer, and columns of what is drawn on them.
 
-Times are integers on one axis: ns where every span of the capture can be mapped to a reference clock, else ticks
+Times are integers on one axis: ns where every lane of the bundle can be mapped to a reference clock, else ticks
 with each CTA from its own zero (the axis says so). Slices of one track nest or follow each other, never cross:
-a span that would cross gets a track of its own beside the lane's.
+a span that would cross gets a track of its own beside the lane's. Parts are small, so that a trace of any size is
+written with the same memory.
 """
 
 from __future__ import annotations
@@ -10,39 +11,52 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
-
-MAX_DEPTH = 500
-"""Viewers stop drawing at a depth of 512."""
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Track:
-    """One row of the viewer: its place in the tree and among its siblings; ``capture`` numbers the notes of it."""
+    """One row of the viewer: its place in the tree (``parent`` 0 is none) and among its siblings (``rank``).
+
+    ``kind`` is capture, launch, process, sm, cta, lane, overlap (below its lane) or counter; ``above`` is the name of
+    the parent.
+    """
 
     track: int
     parent: int
     name: str
     rank: int
     kind: str
+    above: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known about a capture as a whole, for the metadata of a trace."""
+
+    track: int
     capture: int
+    facts: dict[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slices:
-    """Columns of equal length, one entry a span, ordered by (track, t0, -t1).
+    """Columns of equal length, one entry a span, ordered by (track, t0, -t1) on from the part before.
 
-    ``t0``/``t1`` are on the model's axis, ``tick0``/``tick1`` on the span's own clock;
-    ``error_ns`` is NaN when unknown, ``span_id`` -1 for a span that is made of two stamps; ``capture`` numbers the
-    captures, ``wait`` says which slices are stalls.
+    ``t0``/``t1`` are on the trace's axis, ``tick0``/``tick1`` on the span's own clock; ``error_ns`` and ``wander_ns``
+    are NaN when unknown; ``tile``, ``verdict``, ``producer`` and ``producer_iteration`` -1 for none. ``name``,
+    ``category``, ``verdict`` and ``producer`` number texts of the :class:`Trace`. Every column of ``arrows`` has the
+    number of an arrow that ends in the slice itself, -1 for none.
     """
 
     track: Array
@@ -51,20 +65,24 @@ class Slices:
     name: Array
     category: Array
     iteration: Array
+    tile: Array
     tick0: Array
     tick1: Array
     clock: Array
     error_ns: Array
+    wander_ns: Array
     complete: Array
-    span_id: Array
-    capture: Array
-    wait: Array
+    verdict: Array
+    blocked_ticks: Array
+    producer: Array
+    producer_iteration: Array
+    arrows: list[Array]
 
     def __len__(self) -> int:
         return len(self.t0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instants:
     """Markers: stamps that begin or end no span, with the value recorded with them as text ('' none)."""
 
@@ -72,118 +90,115 @@ class Instants:
     t: Array
     name: Array
     iteration: Array
+    tile: Array
     payload: pa.Array
 
 
-@dataclass(frozen=True)
-class Flows:
-    """Arrows from a moment on one track (``track``, ``t``) to a moment on another (``head_track``, ``head_t``).
+@dataclass(frozen=True, slots=True)
+class ArrowEnds:
+    """One end of arrows: tails where ``is_tail``, else heads; ``number`` joins them, every tail precedes its head.
 
-    ``target`` is the slice that it released (an index into Slices; the head is its end), -1 when the head is no slice;
-    ``clamped`` is how far the tail had to be moved back because viewers draw no arrow backwards in time.
+    ``inside`` says of a head that the arrow already ends in a slice, see :class:`Slices`; it is not drawn again where
+    a format can draw that.
     """
 
+    is_tail: bool
+    number: Array
     track: Array
     t: Array
-    head_track: Array
-    head_t: Array
     name: Array
-    target: Array
     binding: Array
-    clamped: Array
+    inside: Array
+
+    def take(self, which: Array) -> ArrowEnds:
+        """Those of a mask."""
+        columns = (self.number, self.track, self.t, self.name, self.binding, self.inside)
+        return ArrowEnds(self.is_tail, *(column[which] for column in columns))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Counters:
-    """Step functions, ordered by (track, t): ``value`` (float64) holds from ``t`` on."""
+    """Steps, ordered by (track, t): ``value`` (float64) holds from ``t`` on."""
 
     track: Array
     t: Array
     value: Array
 
 
-@dataclass(frozen=True)
-class TraceModel:
-    """Everything that a trace writer writes.
+Part: TypeAlias = list[Track] | Facts | Slices | Instants | ArrowEnds | Counters
+
+
+class Texts:
+    """Texts numbered in the order of their first use, from 0."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def codes(self, column: pa.ChunkedArray | pa.Array) -> Array:
+        """Number of each text of a column, -1 for null."""
+        if len(column) == 0:
+            return np.zeros(0, dtype=np.int32)
+        encoded = column.dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.unify_dictionaries().combine_chunks()
+        table = np.array([self.code(text) for text in encoded.dictionary.to_pylist()] or [0], dtype=np.int32)
+        indices = encoded.indices
+        if indices.null_count == 0:
+            return table[indices.to_numpy()]
+        known = indices.is_valid().to_numpy(zero_copy_only=False)
+        found = table[indices.fill_null(0).to_numpy()]
+        return np.where(known, found, -1)
+
+    def code(self, text: str) -> int:
+        """Number of one text."""
+        return self.known.setdefault(text, len(self.known))
+
+    def since(self, count: int) -> list[str]:
+        """Texts that came after the first ``count``."""
+        return list(islice(self.known, count, None))
+
+
+@dataclass
+class Trace:
+    """Everything that a trace writer writes, in the order in which it must be written.
 
     Attributes:
         axis: 'ns' or 'tick'.
-        base: what was subtracted from every time, in units of the axis (0 for ticks).
-        names, categories: texts that the integer columns ``name`` and ``category`` point into.
-        notes: facts about the captures, (capture label, key, text), for the trace's metadata.
-        spans_in: spans of the bundle, to check slices against.
-        clamped: arrows whose tail was moved.
-        dropped: what cannot be drawn, by reason.
+        base: what was subtracted from every time, in units of the axis.
+        parts: gives the parts, once: every track before what is drawn on it, every tail before its head.
+        names, categories, values: texts that columns of parts number; they grow as parts come.
+        counts: what was given so far: slices, tracks, instants, flows, counter_values, clamped (arrows whose tail was
+            moved back because viewers draw nothing backwards in time).
+        dropped: what cannot be drawn, by reason; complete after the last part.
         left_out: rows of tables that have no place in a trace.
+        spans_in: spans of the bundle that were asked for so far, to check the slices against.
     """
 
     axis: str
     base: int
-    tracks: list[Track]
-    names: list[str]
-    categories: list[str]
-    slices: Slices
-    instants: Instants
-    flows: Flows
-    counters: Counters
-    notes: list[tuple[int, str, str]]
-    spans_in: int
-    clamped: int
-    dropped: dict[str, int]
-    left_out: dict[str, int]
+    parts: Iterator[Part]
+    names: Texts
+    categories: Texts
+    values: Texts
+    counts: dict[str, int]
+    dropped: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    spans_in: int = 0
+
+    def drop(self, reason: str, count: int) -> None:
+        """Count what cannot be drawn."""
+        if count:
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
 
 
-def split_overlaps(lane: Array, t0: Array, t1: Array) -> Array:
-    """Level 0, 1, 2, ... of each interval such that those of one (lane, level) nest or follow each other.
-
-    Args:
-        lane, t0, t1: equal lengths, ordered by (lane, t0, -t1).
-
-    Greedy and stable: an interval takes the first level on which it crosses nothing. Lanes without any overlap,
-    which are nearly all, cost no loop.
-    """
-    level = np.zeros(len(t0), dtype=np.int32)
-    if len(t0) == 0:
-        return level
-    same = lane[1:] == lane[:-1]
-    touches = np.zeros(len(t0), dtype=bool)
-    # t1 of the previous interval is its lane's latest end as long as nothing overlapped before.
-    touches[1:] = same & (t0[1:] < t1[:-1])
-    busy = np.unique(lane[touches])
-    if len(busy) == 0:
-        return level
-    starts = np.searchsorted(lane, busy, side="left")
-    ends = np.searchsorted(lane, busy, side="right")
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        stacks: list[list[int]] = []
-        begins, stops = t0[start:end].tolist(), t1[start:end].tolist()
-        for offset, (begin, stop) in enumerate(zip(begins, stops, strict=True)):
-            for index, stack in enumerate(stacks):
-                while stack and stack[-1] <= begin:
-                    stack.pop()
-                if (not stack or stop <= stack[-1]) and len(stack) < MAX_DEPTH:
-                    stack.append(stop)
-                    level[start + offset] = index
-                    break
-            else:
-                stacks.append([stop])
-                level[start + offset] = len(stacks) - 1
-    return level
-
-
-def report(model: TraceModel, path: Path) -> dict[str, Any]:
+def report(trace: Trace, path: Path) -> dict[str, Any]:
     """What went into the file, for the user and for the check that nothing was lost."""
     return {
-        "axis": model.axis,
-        "spans_in": model.spans_in,
-        "slices": len(model.slices),
-        "tracks": len(model.tracks),
-        "instants": len(model.instants.t),
-        "flows": len(model.flows.t),
-        "counter_values": len(model.counters.t),
-        "clamped": model.clamped,
-        "dropped": model.dropped,
-        "left_out": model.left_out,
+        "axis": trace.axis,
+        "spans_in": trace.spans_in,
+        **trace.counts,
+        "dropped": trace.dropped,
+        "left_out": trace.left_out,
         "bytes": path.stat().st_size,
     }
 
@@ -203,8 +218,3 @@ def save(path: Path, parts: Iterable[bytes]) -> None:
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def as_flag(value: object) -> bool:
-    """An option that may come as text from the command line."""
-    return value if isinstance(value, bool) else str(value).lower() in ("1", "true", "yes")

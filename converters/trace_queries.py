@@ -1,166 +1,160 @@
-"""The questions that the trace model asks of a bundle's connection."""
+"""The questions that the writer of traces asks of a bundle's connection."""
 
 from __future__ import annotations
 
-# One line per lane from its clock to ns: anchors of its launch, else of the whole capture, else the clock itself.
-# Where a clock has anchors on several reference clocks, the lowest number wins (a device timer before Unix time).
-MAPPED = """
-CREATE TEMP TABLE mapped AS
-WITH choice AS (
-  SELECT l.capture_id, l.lane, m.t_first, m.ns_first, m.ns_per_tick, m.error_ns,
-         ROW_NUMBER() OVER (
-           PARTITION BY l.capture_id, l.lane
-           ORDER BY m.launch DESC, CASE WHEN m.reference_clock < 0 THEN 1 ELSE 0 END, m.reference_clock
-         ) AS nth
-  FROM lanes l
-  JOIN clock_map m ON m.capture_id = l.capture_id AND m.clock = l.clock AND (m.launch = l.launch OR m.launch = -1)
-  WHERE m.ns_per_tick IS NOT NULL
-)
-SELECT l.capture_id, l.lane,
-       COALESCE(c.t_first, 0) AS t_first, COALESCE(c.ns_first, 0) AS ns_first,
-       COALESCE(c.ns_per_tick, CASE WHEN k.unit = 'ns' THEN 1.0E0 END) AS ns_per_tick,
-       CASE WHEN c.lane IS NOT NULL THEN c.error_ns
-            WHEN k.step_ticks > 0 THEN CAST(k.step_ticks AS DOUBLE) END AS error_ns
-FROM lanes l
-LEFT JOIN choice c ON c.capture_id = l.capture_id AND c.lane = l.lane AND c.nth = 1
-LEFT JOIN clocks k ON k.capture_id = l.capture_id AND k.clock = l.clock
+# How many points every lane has, and its first: what is drawn, and how to cut it into parts of bounded size.
+LANE_POINTS = """
+CREATE TABLE lane_points AS
+SELECT capture_id, lane, COUNT(*) AS points, MIN(t) AS t FROM point GROUP BY capture_id, lane
 """
 
-# Without anchors every CTA (every clock outside CTAs) starts at its own zero, and a tick is one unit of the axis.
-TICKS = """
-CREATE OR REPLACE TEMP TABLE mapped AS
-WITH first_point AS (
-  SELECT l.capture_id, l.launch, l.cta, l.clock, MIN(p.t) AS t
-  FROM point p JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
-  GROUP BY l.capture_id, l.launch, l.cta, l.clock
-)
-SELECT l.capture_id, l.lane, f.t AS t_first, CAST(0 AS BIGINT) AS ns_first, 1.0E0 AS ns_per_tick,
-       CAST(NULL AS DOUBLE) AS error_ns
-FROM lanes l
-JOIN first_point f ON f.capture_id = l.capture_id AND f.launch = l.launch AND f.cta = l.cta AND f.clock = l.clock
+# Points whose lane, capture or clock is not there would be lost in the joins below.
+LOST_POINTS = """
+SELECT COALESCE(SUM(p.points), 0) FROM lane_points p
+LEFT JOIN lanes l ON l.capture_id = p.capture_id AND l.lane = p.lane
+LEFT JOIN captures c ON c.capture_id = p.capture_id
+LEFT JOIN clocks k ON k.capture_id = p.capture_id AND k.clock = l.clock
+WHERE l.lane IS NULL OR c.capture_id IS NULL OR k.clock IS NULL
 """
 
+# Captures of one experiment stand together, in the order in which they were taken.
+CAPTURES = """
+CREATE TABLE numbered_capture AS
+SELECT *, CAST(ROW_NUMBER() OVER (ORDER BY experiment, created_unix_ns, label, capture_id) - 1 AS INTEGER) AS nth,
+       COUNT(*) OVER () AS captures, (SELECT COUNT(DISTINCT experiment) FROM captures) AS experiments,
+       COUNT(*) OVER (PARTITION BY experiment, kernel, label) AS alike
+FROM captures
+"""
+
+# n numbers the lanes that hold anything by (capture, lane), as files are sorted; ord is their order in the viewer.
 LANES = """
-CREATE TEMP TABLE drawn_lane AS
-WITH used AS (SELECT DISTINCT capture_id, lane FROM point)
-SELECT l.capture_id, l.lane, l.launch, l.cta, l.sm, l.warp, l.role, l.name, l.process_id, l.thread_id,
-       l.kind AS lane_kind, c.nth AS capture, c.kernel AS capture_kernel, c.label AS capture_label,
-       (SELECT COUNT(*) FROM captures) AS captures,
-       COALESCE(k.kind, '') AS launch_kind, COALESCE(k.kernel, '') AS kernel,
+CREATE TABLE drawn_lane AS
+WITH used AS (
+  SELECT l.*, p.points, p.t, c.nth, CASE WHEN l.launch < 0
+           THEN MIN(l.lane) OVER (PARTITION BY c.nth, l.launch, l.process_id) ELSE 0 END AS process_order
+  FROM lanes l JOIN lane_points p ON p.capture_id = l.capture_id AND p.lane = l.lane
+  JOIN numbered_capture c ON c.capture_id = l.capture_id
+)
+SELECT l.capture_id, l.lane, l.launch, l.cta, l.clock, l.sm, l.warp, l.role, l.name, l.process_id, l.thread_id,
+       l.kind AS lane_kind, l.nth, l.points, l.t,
+       CAST(ROW_NUMBER() OVER (ORDER BY l.nth, l.lane) - 1 AS INTEGER) AS n,
        CAST(ROW_NUMBER() OVER (
-         ORDER BY c.nth, l.launch, l.sm, l.cta, COALESCE(r.display_order, 0), l.warp, l.lane
+         ORDER BY l.nth, l.launch, l.process_order, l.sm, l.cta, COALESCE(r.display_order, 0), l.warp, l.lane
        ) - 1 AS INTEGER) AS ord
-FROM lanes l JOIN used u ON u.capture_id = l.capture_id AND u.lane = l.lane
-JOIN numbered_capture c ON c.capture_id = l.capture_id
-LEFT JOIN launches k ON k.capture_id = l.capture_id AND k.launch = l.launch
-LEFT JOIN roles r ON r.capture_id = l.capture_id AND r.role = l.role
+FROM used l LEFT JOIN roles r ON r.capture_id = l.capture_id AND r.role = l.role
 """
 
-# A clock that ticks in ns stays in integers: its absolute times exceed what a DOUBLE holds.
-TIME = (
-    "CASE WHEN m.ns_per_tick = 1 THEN m.ns_first + ({t} - m.t_first) "
-    "ELSE m.ns_first + CAST(FLOOR(CAST({t} - m.t_first AS DOUBLE) * m.ns_per_tick + 0.5) AS BIGINT) END"
-)
+LANE_NUMBERS = "SELECT n, ord, nth, lane, launch, cta, clock, points, t FROM drawn_lane ORDER BY n"
 
-DRAWN = f"""
-SELECT o.ord, {TIME.format(t="s.t0")} AS t0, {TIME.format(t="s.t1")} AS t1, s.span AS name, s.state AS category,
-       s.iteration, s.t0 AS tick0, s.t1 AS tick1, s.clock, m.error_ns, s.complete, s.span_id
+# The rows of the viewer in drawing order.
+ROWS = """
+SELECT o.n, o.nth, o.launch, o.cta, o.sm, o.warp, o.role, o.name, o.process_id, o.thread_id, o.lane, o.lane_kind,
+       c.capture_id, c.kernel AS capture_kernel, c.label AS capture_label, c.experiment, c.captures, c.experiments,
+       c.alike, COALESCE(k.kind, '') AS launch_kind,
+       COALESCE(k.kernel, '') AS kernel
+FROM drawn_lane o JOIN numbered_capture c ON c.nth = o.nth
+LEFT JOIN launches k ON k.capture_id = o.capture_id AND k.launch = o.launch
+ORDER BY o.ord
+"""
+
+# What follows is asked of one part: `events` and `spans` are then views of its lanes alone.
+SPANS = """
+SELECT o.n, s.t0, s.t1, s.span AS name, s.state AS category, s.iteration, s.complete, s.span_id,
+       {tile} AS tile, {verdict}
 FROM (
-  SELECT capture_id, lane, span, state, iteration, t0, t1, clock, complete, span_id FROM span
-  %s
+  SELECT capture_id, lane, role, span, state, iteration, t0, t1, complete, span_id FROM span
+  {untracked}
 ) s
-JOIN mapped m ON m.capture_id = s.capture_id AND m.lane = s.lane
-JOIN drawn_lane o ON o.capture_id = s.capture_id AND o.lane = s.lane
-ORDER BY o.ord, t0, t1 DESC, s.iteration
+LEFT JOIN drawn_lane o ON o.capture_id = s.capture_id AND o.lane = s.lane
+{joins}
+ORDER BY o.n, s.t0, s.t1 DESC, s.iteration, s.span
 """
 
 UNTRACKED = """
   UNION ALL
-  SELECT i.capture_id, i.lane, 'untracked' AS span, 'untracked' AS state, -1 AS iteration, i.t0, i.t1, l.clock,
+  SELECT i.capture_id, i.lane, '' AS role, 'untracked' AS span, 'untracked' AS state, -1 AS iteration, i.t0, i.t1,
          TRUE AS complete, CAST(-1 AS BIGINT) AS span_id
-  FROM state_interval i JOIN lanes l ON l.capture_id = i.capture_id AND l.lane = i.lane WHERE i.state = 'untracked'
+  FROM state_interval i WHERE i.state = 'untracked'
+"""
+
+# A tile is a label of the stamp that begins a span, or of the stored span.
+TILE = "COALESCE(y.tile, b.tile, -1)"
+TILES = """
+LEFT JOIN span_types k ON k.capture_id = s.capture_id AND k.role = s.role AND k.span = s.span AND k.begin_event <> ''
+LEFT JOIN events b ON b.capture_id = s.capture_id AND b.lane = s.lane AND b.event = k.begin_event
+  AND b.iteration = s.iteration
+LEFT JOIN spans y ON y.capture_id = s.capture_id AND y.span_id = s.span_id AND s.span_id >= 0
+"""
+TILED = "SELECT DISTINCT c.nth FROM {table} t JOIN numbered_capture c ON c.capture_id = t.capture_id WHERE t.tile > 0"
+
+VERDICT = "v.verdict, v.blocked_ticks, v.producer, v.producer_iteration"
+NO_VERDICT = "NULL AS verdict, NULL AS blocked_ticks, NULL AS producer, NULL AS producer_iteration"
+VERDICTS = """
+LEFT JOIN judged v ON v.n = o.n AND v.span = s.span AND v.iteration = s.iteration AND v.t0 = s.t0
+  AND v.span_id = s.span_id
+"""
+JUDGED = """
+CREATE TABLE judged AS
+SELECT o.n, w.span, w.iteration, w.t0, w.span_id, w.verdict, w.blocked_ticks,
+       CASE WHEN w.producer_role <> '' THEN w.producer_role || '.' || w.producer_event END AS producer,
+       w.producer_iteration
+FROM wait w JOIN drawn_lane o ON o.capture_id = w.capture_id AND o.lane = w.lane
+"""
+
+ENDS = """
+  SELECT capture_id, role, begin_event AS event FROM span_types
+  UNION
+  SELECT capture_id, role, end_event AS event FROM span_types
 """
 
 MARKERS = f"""
-WITH ends AS (
-  SELECT capture_id, role, begin_event AS event FROM span_types
-  UNION
-  SELECT capture_id, role, end_event AS event FROM span_types
-)
-SELECT o.ord, {TIME.format(t="e.t")} AS t, e.event AS name, e.iteration, e.payload
+SELECT o.n, e.t, e.event AS name, e.iteration, e.tile, e.payload
 FROM events e
-JOIN mapped m ON m.capture_id = e.capture_id AND m.lane = e.lane
-JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.lane
-LEFT JOIN ends x ON x.capture_id = e.capture_id AND x.role = e.role AND x.event = e.event
+LEFT JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.lane
+LEFT JOIN ({ENDS}) x ON x.capture_id = e.capture_id AND x.role = e.role AND x.event = e.event
 WHERE x.event IS NULL
-ORDER BY o.ord, t
+ORDER BY o.n, e.t, e.event, e.iteration
 """
 
-ARROWS = f"""
-SELECT p.ord AS from_ord, {TIME.format(t="s.signal_t")} AS t, w.ord AS to_ord, s.span, s.t0 AS tick0, s.span_id,
-       s.consumer_iteration AS iteration,
-       CASE WHEN s.barrier <> '' THEN s.barrier ELSE s.producer_event END AS name, s.is_binding AS binding
-FROM signal s
-JOIN mapped m ON m.capture_id = s.capture_id AND m.lane = s.producer_lane
-JOIN drawn_lane p ON p.capture_id = s.capture_id AND p.lane = s.producer_lane
-JOIN drawn_lane w ON w.capture_id = s.capture_id AND w.lane = s.consumer_lane
-WHERE %s
-"""
-
-# Arrows that the source recorded; -1 is an end that it lost.
-RECORDED = f"""
-SELECT COALESCE(o.ord, -1) AS from_ord, COALESCE({TIME.format(t="e.from_t").replace("m.", "a.")}, -1) AS from_t,
-       COALESCE(w.ord, -1) AS to_ord, COALESCE({TIME.format(t="e.to_t").replace("m.", "b.")}, -1) AS to_t,
-       e.from_span_id, e.to_span_id, c.nth AS capture, e.kind AS name
-FROM edges e
-JOIN numbered_capture c ON c.capture_id = e.capture_id
-LEFT JOIN mapped a ON a.capture_id = e.capture_id AND a.lane = e.from_lane
-LEFT JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.from_lane
-LEFT JOIN mapped b ON b.capture_id = e.capture_id AND b.lane = e.to_lane
-LEFT JOIN drawn_lane w ON w.capture_id = e.capture_id AND w.lane = e.to_lane
-"""
-
-STATES = f"""
-SELECT o.ord, CAST(CASE WHEN i.state = 'stall' THEN 1 ELSE 0 END AS BIGINT) AS stalled,
-       {TIME.format(t="i.t0")} AS t0, {TIME.format(t="i.t1")} AS t1
-FROM state_interval i
-JOIN mapped m ON m.capture_id = i.capture_id AND m.lane = i.lane
-JOIN drawn_lane o ON o.capture_id = i.capture_id AND o.lane = i.lane
-WHERE i.state <> 'untracked' AND o.cta >= 0
+# Steps of the number of lanes of a CTA in a state, in time order of every CTA and state; touching intervals cancel.
+STATES = """
+WITH both_ends AS (
+  SELECT TRUE AS begins UNION ALL SELECT FALSE AS begins
+), step AS (
+  SELECT o.launch, o.cta, MIN(o.n) AS n, CASE WHEN i.state = 'stall' THEN 1 ELSE 0 END AS stalled,
+         CASE WHEN e.begins THEN i.t0 ELSE i.t1 END AS moment,
+         CAST(SUM(CASE WHEN e.begins THEN 1 ELSE -1 END) AS BIGINT) AS step
+  FROM state_interval i CROSS JOIN both_ends e
+  JOIN drawn_lane o ON o.capture_id = i.capture_id AND o.lane = i.lane
+  WHERE i.state <> 'untracked' AND o.cta >= 0
+  GROUP BY o.launch, o.cta, o.clock, i.state, moment
+)
+SELECT n, stalled, moment, step FROM step WHERE step <> 0 ORDER BY launch, cta, stalled, moment
 """
 
 # A time series in a bundle is a stamp whose payload is a number; metrics have no time.
-SERIES = f"""
-SELECT o.ord, {TIME.format(t="e.t")} AS t, e.event AS name,
-       COALESCE(TRY_CAST(e.payload AS DOUBLE), CAST('nan' AS DOUBLE)) AS value
+SERIES = """
+SELECT o.n, e.t, e.event AS name, COALESCE(TRY_CAST(e.payload AS DOUBLE), CAST('nan' AS DOUBLE)) AS value
 FROM events e
 JOIN event_types k ON k.capture_id = e.capture_id AND k.role = e.role AND k.event = e.event
-JOIN mapped m ON m.capture_id = e.capture_id AND m.lane = e.lane
 JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.lane
 WHERE k.payload_type IN ('int', 'float') AND e.payload <> ''
-ORDER BY o.ord, name, t, e.iteration
+ORDER BY o.n, name, e.t, e.iteration
 """
+HAS_SERIES = "SELECT COUNT(*) FROM event_types WHERE payload_type IN ('int', 'float')"
 
 # What a stamp holds shows with its marker or its counter; a text with a stamp that begins or ends a span has no place.
-HIDDEN_PAYLOADS = """
-SELECT COUNT(*) FROM events e
-JOIN (
-  SELECT capture_id, role, begin_event AS event FROM span_types
-  UNION
-  SELECT capture_id, role, end_event AS event FROM span_types
-) x ON x.capture_id = e.capture_id AND x.role = e.role AND x.event = e.event
+HIDDEN_PAYLOADS = f"""
+SELECT COUNT(*) FROM all__events e
+JOIN ({ENDS}) x ON x.capture_id = e.capture_id AND x.role = e.role AND x.event = e.event
 LEFT JOIN event_types k ON k.capture_id = e.capture_id AND k.role = e.role AND k.event = e.event
 WHERE e.payload <> '' AND COALESCE(k.payload_type, 'text') NOT IN ('int', 'float')
 """
 
 NOTES = """
-SELECT c.nth, c.capture_id, c.label, c.kernel, c.device, c.arch, c.completeness, c.kind, c.source_format, p.perturbation
+SELECT c.nth, c.capture_id, c.label, c.experiment, c.kernel, c.device, c.arch, c.completeness, c.kind, c.source_format,
+       p.perturbation
 FROM numbered_capture c LEFT JOIN (
   SELECT capture_id, MAX(perturbation) AS perturbation FROM perturbation GROUP BY capture_id
 ) p ON p.capture_id = c.capture_id ORDER BY c.nth
-"""
-
-UNMAPPED = """
-SELECT COUNT(*) FROM drawn_lane o JOIN mapped m ON m.capture_id = o.capture_id AND m.lane = o.lane
-WHERE m.ns_per_tick IS NULL
 """

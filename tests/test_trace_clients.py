@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -108,20 +109,37 @@ def test_recorded_arrows_and_values(version: str, tmp_path: Path) -> None:
             assert sorted(f["head"] for f in flows) == ["ac2g", "k", "k"]
 
 
-def test_arguments_are_the_raw_ticks(sample: Bundle, tmp_path: Path) -> None:
-    perfetto.write(sample, tmp_path / "x.pftrace", {})
+@pytest.mark.parametrize("version", ENGINES)
+@pytest.mark.parametrize("writer", [perfetto, chrome])
+def test_arguments_say_what_was_recorded_and_judged(writer: Any, version: str, sample: Bundle, tmp_path: Path) -> None:
+    """Raw ticks, iteration, clock and bounds of every slice; of every wait its verdict and for whom it waited."""
+    file = tmp_path / ("x.pftrace" if writer is perfetto else "x.json")
+    writer.write(sample, file, {})
     sql = (
-        "SELECT s.name AS span, a.flat_key AS key, a.int_value AS value, s.id "
+        "SELECT s.name AS span, s.id, a.key, a.display_value AS value "
         f"FROM slice s JOIN args a USING (arg_set_id) WHERE s.category IN {STATES}"
     )
-    (rows,) = query(tmp_path / "x.pftrace", sql)
+    (rows,) = query(file, sql, version=version)
     found: dict[int, dict[str, Any]] = {}
     for row in rows:
-        found.setdefault(row["id"], {"span": row["span"]})[row["key"].removeprefix("debug.")] = int(row["value"])
-    got = sorted((f["span"], f["iteration"], f["begin_tick"], f["end_tick"], f["clock"]) for f in found.values())
-    spans = sample.sql("SELECT span, iteration, t0, t1, clock FROM span").to_pylist()
-    assert got == sorted(tuple(span.values()) for span in spans)
-    assert all(f["error_ns"] > 0 for f in found.values())
+        found.setdefault(row["id"], {"span": row["span"]})[row["key"].split(".")[-1]] = row["value"]
+    wanted = []
+    judged = {(w["lane"], w["span"], w["iteration"], w["t0"]): w for w in sample.sql("SELECT * FROM wait").to_pylist()}
+    for s in sample.sql("SELECT * FROM timeline_ns").to_pylist():
+        row = {"span": s["span"], "iteration": s["iteration"], "begin_tick": s["t0"], "end_tick": s["t1"]}
+        row |= {"clock": s["clock"], "error_ns": math.ceil(s["error_ns"])}
+        row |= {"wander_ns": math.ceil(s["wander_ns"])} if s["wander_ns"] > 0 else {}
+        if s["state"] == "stall":
+            w = judged[s["lane"], s["span"], s["iteration"], s["t0"]]
+            row |= {"verdict": w["verdict"], "blocked_ticks": w["blocked_ticks"]}
+            if w["producer_role"]:
+                row |= {"producer": f"{w['producer_role']}.{w['producer_event']}"}
+                row |= {"producer_iteration": w["producer_iteration"]}
+        wanted.append({key: str(value) for key, value in row.items()})
+    assert {w["verdict"] for w in judged.values()} >= {"free", "not_blocked"}
+    assert sorted(map(str, (dict(sorted(f.items())) for f in found.values()))) == sorted(
+        str(dict(sorted(w.items()))) for w in wanted
+    )
 
 
 @pytest.mark.parametrize("version", ENGINES)
@@ -155,19 +173,26 @@ def test_facts_are_those_of_their_own_capture(tmp_path: Path) -> None:
     assert [tuple(row.values()) for row in rows] == [("kernel [first]", "first"), ("kernel [second]", "second")]
 
 
-@pytest.mark.parametrize("version", ENGINES)
-def test_a_hundred_thousand_lanes(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("writer", "file"), [(perfetto, "x.pftrace"), (chrome, "x.json")])
+def test_a_hundred_thousand_lanes(writer: Any, file: str, tmp_path: Path) -> None:
     count = 100_000
     bundle = bundle_of([(i, "a", 10 * i, 10 * i + 5 + i % 3) for i in range(count)], lanes=count, ctas=1)
-    perfetto.write(bundle, tmp_path / "x.pftrace", {"arguments": "lean", "counters": "false"})
-    slices, lanes = query(
-        tmp_path / "x.pftrace",
-        "SELECT COUNT(*) AS n, SUM(dur) AS total, MIN(ts) AS first, MAX(ts + dur) AS last FROM slice WHERE name = 'a'",
-        "SELECT COUNT(DISTINCT t.name) AS names, COUNT(DISTINCT s.track_id) AS n FROM slice s "
-        "JOIN track t ON t.id = s.track_id WHERE s.name = 'a'",
-        version=version,
-    )
-    total = sum(5 + i % 3 for i in range(count))
-    last = max(10 * i + 5 + i % 3 for i in range(count))
-    assert slices == [{"n": count, "total": total, "first": 0, "last": last}]
-    assert lanes == [{"names": count, "n": count}]
+    writer.write(bundle, tmp_path / file, {"arguments": "lean", "counters": "false"})
+    lane = "thread_track" if writer is chrome else "track"
+    name = "(SELECT name FROM thread WHERE utid = t.utid)" if writer is chrome else "t.name"
+    for version in ENGINES:
+        slices, lanes, *each = query(
+            tmp_path / file,
+            "SELECT COUNT(*) AS n, SUM(dur) AS total, MIN(ts) AS first, MAX(ts + dur) AS last FROM slice "
+            "WHERE name = 'a'",
+            f"SELECT COUNT(DISTINCT {name}) AS names, COUNT(DISTINCT s.track_id) AS n FROM slice s "
+            f"JOIN {lane} t ON t.id = s.track_id WHERE s.name = 'a'",
+            # every duration: by its begin it is known which one it is
+            "SELECT COUNT(*) AS n FROM slice WHERE name = 'a' AND dur = 5 + (ts / 10) % 3 AND ts % 10 = 0",
+            version=version,
+        )
+        total = sum(5 + i % 3 for i in range(count))
+        last = max(10 * i + 5 + i % 3 for i in range(count))
+        assert slices == [{"n": count, "total": total, "first": 0, "last": last}]
+        assert lanes == [{"names": count, "n": count}]
+        assert each == [[{"n": count}]]

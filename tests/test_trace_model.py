@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 from trace_cases import HOSTILE, bundle_of, nasty, several_captures, streams
 
 from wsformat.bundle import Bundle
-from wsformat.converters import chrome, perfetto
+from wsformat.converters import chrome, perfetto, trace_build
 from wsformat.converters.perfetto.encode import passes
 from wsformat.converters.perfetto.packing import Constant, Message, Varint, pack
-from wsformat.converters.trace_counters import steps
-from wsformat.converters.trace_model import split_overlaps
-from wsformat.errors import BadRequest
+from wsformat.converters.trace_build import opened
+from wsformat.converters.trace_counters import Steps
+from wsformat.converters.trace_model import Facts
+from wsformat.converters.trace_options import EXPORT_OPTIONS, Choice, chosen
+from wsformat.converters.trace_overlaps import Open, split_overlaps
+from wsformat.errors import BadRequest, WsformatError
 
 intervals = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 12)).map(lambda x: (x[0], x[1], x[1] + x[2])),
@@ -52,6 +55,35 @@ def test_levels_never_hold_crossing_intervals(rows: list[tuple[int, int, int]]) 
         mine = lane == name
         if all(np.array(clean)[mine]):
             assert not level[mine].any()
+
+
+@settings(max_examples=300)
+@given(intervals, st.integers(1, 9))
+def test_levels_of_lanes_that_come_in_parts(rows: list[tuple[int, int, int]], block: int) -> None:
+    """Cut anywhere, what was given stays free of crossings, and without any there is no second level."""
+    lane, t0, t1 = ordered(rows)
+    state = Open()
+    parts = [slice(at, at + block) for at in range(0, len(rows), block)]
+    level = np.concatenate([split_overlaps(lane[p], t0[p], t1[p], state) for p in parts] or [np.zeros(0, int)])
+    pairs = [(i, j) for i, j in itertools.combinations(range(len(rows)), 2) if lane[i] == lane[j]]
+    for i, j in pairs:
+        if level[i] == level[j]:
+            assert not crosses((t0[i], t1[i]), (t0[j], t1[j]))
+    crossed = {int(lane[i]) for i, j in pairs if crosses((t0[i], t1[i]), (t0[j], t1[j]))}
+    assert not level[~np.isin(lane, list(crossed))].any()
+    assert (level == split_overlaps(lane, t0, t1)).all()
+
+
+def test_levels_of_deep_and_far_intervals() -> None:
+    """Deeper than viewers draw goes to another level; spans of time that fill an integer are split like others."""
+    count = 1200
+    lane, t0, t1 = np.zeros(count, int), np.arange(count), 10_000 - np.arange(count)
+    assert np.bincount(split_overlaps(lane, t0, t1)).tolist() == [500, 500, 200]
+    state = Open()
+    parts = [split_overlaps(lane[at : at + 7], t0[at : at + 7], t1[at : at + 7], state) for at in range(0, count, 7)]
+    assert np.bincount(np.concatenate(parts)).tolist() == [500, 500, 200]
+    far = np.array([0, 5, 2**61]), np.array([2**62, 2**61 + 1, 2**61 + 2])
+    assert split_overlaps(np.zeros(3, int), *far).tolist() == [0, 0, 1]
 
 
 @settings(max_examples=300)
@@ -119,19 +151,23 @@ def test_bulk_messages_hold_the_values(rows: list[tuple[int, bool]]) -> None:
 
 
 @settings(max_examples=200)
-@given(intervals.filter(bool), st.sampled_from([0, 2**40, 2**61]))
-def test_counts_of_open_intervals(rows: list[tuple[int, int, int]], far: int) -> None:
-    """Both ways of sorting: packed into one integer, and by columns where times are too far apart for that."""
-    key, t0, t1 = ordered([row for row in rows if row[2] > row[1]] or [(0, 1, 2)])
-    key, t0, t1 = np.append(key, 7), np.append(t0, far + 30), np.append(t1, far + 40)
-    moments = sorted({(int(k), int(t)) for k, a, b in zip(key, t0, t1, strict=True) for t in (a, b)})
+@given(intervals.filter(bool), st.integers(1, 9))
+def test_counts_of_open_intervals(rows: list[tuple[int, int, int]], block: int) -> None:
+    """In parts of any size: a moment is given once, when all of it is known."""
+    rows = [row for row in rows if row[2] > row[1]] or [(0, 1, 2)]
+    ends = sorted((key, t, step) for key, t0, t1 in rows for t, step in ((t0, 1), (t1, -1)))
     expected, last = [], {}
-    for k, t in moments:
-        value = int(((key == k) & (t0 <= t) & (t < t1)).sum())
+    for k, t in sorted({(k, t) for k, t, _ in ends}):
+        value = sum(key == k and t0 <= t < t1 for key, t0, t1 in rows)
         if value != last.get(k, 0):
             expected.append((k, t, value))
         last[k] = value
-    assert list(zip(*(column.tolist() for column in steps(key, t0, t1)), strict=True)) == expected
+    steps, found = Steps(), []
+    for start in range(0, len(ends), block):
+        part = np.array(ends[start : start + block], dtype=np.int64).T
+        found += list(zip(*(column.tolist() for column in steps.add(*part)), strict=True))
+    found += list(zip(*(column.tolist() for column in steps.finish()), strict=True))
+    assert found == expected
 
 
 def slices_of(path: Path) -> list[tuple[str, str, int, int]]:
@@ -169,9 +205,91 @@ def test_bytes_are_the_same_each_time_and_packed_ones_too(writer: Any, tmp_path:
 def test_nothing_to_draw_is_said_and_nothing_is_written(writer: Any, tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="nothing to draw"):
         writer.write(Bundle.from_tables({"captures": [{"capture_id": "c"}]}), tmp_path / "x.json", {})
-    with pytest.raises(BadRequest, match="no such choice of arrows"):
-        writer.write(nasty()["overlap"], tmp_path / "x.json", {"flows": "many"})
     assert list(tmp_path.iterdir()) == []
+
+
+REFUSED = [
+    ("flows", "many", "Choose one of: all, binding, none."),
+    ("arguments", "Lean", "Choose one of: full, lean."),
+    ("arguments", "", "Choose one of: full, lean."),
+    ("untracked", "maybe", "Choose one of: true, yes, 1; or false, no, 0."),
+    ("counters", "off", "Choose one of: true, yes, 1; or false, no, 0."),
+    ("dialect", "proton", "Options: flows, arguments, untracked, counters."),
+    ("map", "x.json", "Options: flows, arguments, untracked, counters."),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "hint"), REFUSED)
+@pytest.mark.parametrize("writer", [chrome, perfetto])
+def test_words_that_an_option_does_not_take_are_refused(
+    writer: Any, option: str, value: str, hint: str, tmp_path: Path
+) -> None:
+    """With the words that it takes, and before anything is written; options of an import are none of an export."""
+    with pytest.raises(BadRequest, match=option) as caught:
+        writer.write(nasty()["overlap"], tmp_path / "x.json", {option: value})
+    assert caught.value.hint == hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_option_of_an_export_is_checked() -> None:
+    assert {option for option, *_ in REFUSED} >= set(EXPORT_OPTIONS) - {"progress"}
+    assert chosen({}) == Choice() == chosen({"flows": "all", "arguments": "full", "untracked": "no", "counters": "1"})
+    assert chosen({"flows": "none", "arguments": "lean", "untracked": True, "counters": "FALSE"}) == Choice(
+        "none", False, True, False
+    )
+
+
+def persistent() -> Bundle:
+    """One warp of a persistent kernel: tiles 4 and 0, two iterations each, a marker, and one stored span."""
+    c = {"capture_id": "c"}
+    point = {**c, "lane": 0, "launch": 0, "cta": 0, "sm": 0, "warp": 0, "role": "r", "clock": 0}
+    rows = [(i, 4 if i < 2 else 0, 100 * i) for i in range(4)]
+    held = bundle_of([(0, "outer", 0, 1000)])
+    span = held.table("spans").to_pylist()[0]
+    return held.with_tables(
+        {
+            "spans": [{**span, "tile": 4}],
+            "events": [
+                {**point, "event": event, "iteration": i, "tile": tile, "t": t + dt}
+                for i, tile, t in rows
+                for event, dt in (("begin", 0), ("end", 50), ("mark", 70))
+            ],
+            "span_types": [
+                *held.table("span_types").to_pylist(),
+                {**c, "role": "r", "span": "work", "state": "active", "begin_event": "begin", "end_event": "end"},
+            ],
+        }
+    )
+
+
+def test_a_persistent_loop_gives_the_tile(tmp_path: Path) -> None:
+    """Tile 0 of a capture that has other tiles is a tile; without a persistent loop there is no such argument."""
+    chrome.write(persistent(), tmp_path / "x.json", {})
+    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
+    found = sorted((e["name"], e["args"]["iteration"], e["args"]["tile"]) for e in events if e["ph"] in "Xi")
+    tiles = [4, 4, 0, 0]
+    assert found == sorted([("outer", 0, 4), *[(name, i, tiles[i]) for name in ("work", "mark") for i in range(4)]])
+    chrome.write(bundle_of([(0, "a", 0, 1)]), tmp_path / "x.json", {})
+    assert b"tile" not in (tmp_path / "x.json").read_bytes()
+
+
+def test_parts_of_any_size_give_the_same_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into single CTAs and few rows at a time: the same slices, arrows, counters and facts."""
+    cases = {**nasty(), "several": several_captures(), "streams": streams(), "tiles": persistent()}
+    del cases["many lanes"]
+    whole = {name: content(bundle, tmp_path) for name, bundle in cases.items()}
+    monkeypatch.setattr(trace_build, "POINTS", 1)
+    monkeypatch.setattr(trace_build, "BLOCK", 3)
+    assert {name: content(bundle, tmp_path) for name, bundle in cases.items()} == whole
+
+
+def content(bundle: Bundle, folder: Path) -> Any:
+    """Events of a JSON trace without the numbers of processes and threads, in order."""
+    report = chrome.write(bundle, folder / "x.json", {"untracked": True})
+    events = json.loads((folder / "x.json").read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    rows = [{**e, "pid": 0, "tid": names.get(e.get("tid"), "")} for e in events if e["ph"] != "M"]
+    return {**report, "bytes": 0}, sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def test_process_and_thread_ids_avoid_the_special_values(tmp_path: Path) -> None:
@@ -242,11 +360,12 @@ def test_what_a_trace_cannot_hold_is_reported(writer: Any, tmp_path: Path) -> No
 
 
 def test_rows_are_named_for_people(tmp_path: Path) -> None:
-    from wsformat.converters.trace_build import build
-
     def names(bundle: Bundle) -> list[tuple[str, str]]:
-        tracks = {track.track: track for track in build(bundle).tracks}
-        return [(tracks[t.parent].name if t.parent else "", t.name) for t in tracks.values()]
+        with opened(bundle, Choice()) as trace:
+            tracks = [track for part in trace.parts if isinstance(part, list) for track in part]
+        above = {track.track: track.name for track in tracks}
+        assert all(above.get(track.parent, "") == track.above for track in tracks if track.kind != "counter")
+        return [(above.get(track.parent, ""), track.name) for track in tracks]
 
     assert names(streams()) == [
         ("", "a run"), ("a run", "process 9"), ("process 9", "stream 2"), ("process 9", "stream 7"),
@@ -254,3 +373,54 @@ def test_rows_are_named_for_people(tmp_path: Path) -> None:
         ("stream 7", "queue depth"),
     ]  # fmt: skip
     assert [name for parent, name in names(several_captures()) if not parent] == ["kernel [first]", "kernel [second]"]
+
+
+def test_captures_of_several_experiments_are_told_apart_and_ordered(tmp_path: Path) -> None:
+    """By experiment, time and label, alike ones by their id; launches keep their order and say their kind."""
+    part = bundle_of([(0, "a", 10, 20)])
+    given = [  # capture, experiment, created, label
+        ("c9", "two", 5, "clean"), ("c1", "two", 7, "stamped"), ("c5", "one", -1, "b"), ("c4", "one", -1, "a"),
+        ("c3", "one", -1, "a"),
+    ]  # fmt: skip
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in part.data}
+    for capture, experiment, created, label in given:
+        facts = {"experiment": experiment, "created_unix_ns": created, "label": label}
+        for name in tables:
+            more = facts if name == "captures" else {}
+            tables[name] += [{**row, "capture_id": capture, **more} for row in part.table(name).to_pylist()]
+    clean = {"capture_id": "c1", "launch": 1, "kind": "clean", "status": "ok"}
+    tables["launches"].append(clean)
+    tables["lanes"].append({**tables["lanes"][1], "capture_id": "c1", "lane": 1, "launch": 1})
+    tables["spans"].append(
+        {**tables["spans"][1], "capture_id": "c1", "lane": 1, "end_lane": 1, "launch": 1, "span_id": 1}
+    )
+    with opened(Bundle.from_tables(tables), Choice()) as trace:
+        parts = list(trace.parts)
+    tracks = [track for part in parts if isinstance(part, list) for track in part]
+    roots = [track for track in tracks if track.kind == "capture"]
+    assert [root.name for root in roots] == [
+        "kernel [one / a / c3]", "kernel [one / a / c4]", "kernel [one / b]", "kernel [two / clean]",
+        "kernel [two / stamped]",
+    ]  # fmt: skip
+    assert [root.rank for root in roots] == [0, 1, 2, 3, 4]
+    last = [(track.rank, track.name) for track in tracks if track.parent == roots[-1].track]
+    assert last == [(0, "launch 0 (traced)"), (1, "launch 1 (clean)")]
+    facts = {part.track: part.facts["capture_id"] for part in parts if isinstance(part, Facts)}
+    assert [facts[root.track] for root in roots] == ["c3", "c4", "c5", "c9", "c1"]
+
+
+def test_a_span_that_ends_before_it_begins_is_drawn_without_length(tmp_path: Path) -> None:
+    held = bundle_of([(0, "a", 10, 20), (0, "b", 30, 25), (0, "c", 40, 41)])
+    report = chrome.write(held, tmp_path / "x.json", {})
+    assert slices_of(tmp_path / "x.json") == [("a", "active", 0, 10), ("b", "active", 20, 0), ("c", "active", 30, 1)]
+    assert report["dropped"] == {"length of a span that ends before it begins": 1}
+    (event,) = [e for e in json.loads((tmp_path / "x.json").read_text())["traceEvents"] if e["name"] == "b"]
+    assert (event["args"]["begin_tick"], event["args"]["end_tick"], event["args"]["incomplete"]) == (30, 25, True)
+
+
+@pytest.mark.parametrize("table", ["lanes", "captures", "clocks"])
+def test_spans_of_what_the_bundle_does_not_define_are_refused(table: str, tmp_path: Path) -> None:
+    bundle = bundle_of([(0, "a", 10, 20)]).with_tables({table: []})
+    with pytest.raises(WsformatError, match="2 stamps or ends of spans are of a lane, capture or clock"):
+        perfetto.write(bundle, tmp_path / "x.pftrace", {})
+    assert list(tmp_path.iterdir()) == []

@@ -1,25 +1,25 @@
-"""A trace model as native Perfetto protobuf, written in blocks of packets."""
+"""A trace as native Perfetto protobuf, written in blocks of packets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from wsformat.converters.perfetto.packing import (
     Array,
+    Column,
     Constant,
     Fixed64,
     Message,
-    Part,
     Texts,
     Varint,
     field_bytes,
     field_varint,
     pack,
 )
-from wsformat.converters.trace_model import TraceModel
+from wsformat.converters.trace_model import ArrowEnds, Counters, Facts, Instants, Part, Slices, Trace, Track
 
 # Field numbers of perfetto/protos (TracePacket, TrackEvent, TrackDescriptor, DebugAnnotation, InternedData).
 PACKET = 1
@@ -33,80 +33,116 @@ BOOTTIME = 6
 OWN_CLOCK = 128
 """A clock of the trace's own, tied to BOOTTIME at its base: timestamps stay short and exact at any epoch."""
 CLEARED, NEEDS = 1, 2
-BLOCK = 200_000
-ARGUMENTS = ("iteration", "begin_tick", "end_tick", "clock", "error_ns", "incomplete", "payload")
+ARGUMENTS = (
+    "iteration", "begin_tick", "end_tick", "clock", "error_ns", "incomplete", "payload", "tile", "wander_ns",
+    "verdict", "blocked_ticks", "producer", "producer_iteration",
+)  # fmt: skip
+OWN_CATEGORIES = ("marker", "signal", "binding", "released")
+CAPTURE_IID = 1
+STRING_IID = 17
 EXPLICIT_ORDER = 3
 NO_MERGE = 2
 
-Progress = Callable[[str, int, int], None]
 
-
-def trace(model: TraceModel, *, arguments: bool = True, progress: Progress | None = None) -> Iterator[bytes]:
+def trace(model: Trace, *, arguments: bool = True) -> Iterator[bytes]:
     """Bytes of the trace, in parts.
 
     Args:
-        model: what to write.
-        arguments: ticks, clock and error bound as arguments of every slice; without them only the iteration.
-        progress: called with slices done.
+        model: what to write; its count of slices is brought up to date.
+        arguments: ticks, clock, bounds and verdicts as arguments of every slice; without them only the iteration.
     """
+    writer = _Writer(model, arguments)
     yield _head(model)
-    # Packets of one time are taken in the order of the file: tails of arrows come before their heads.
-    yield from _arrow_tails(model)
-    yield from _slices(model, arguments, progress)
-    yield from _arrow_heads(model)
-    yield from _instants(model)
-    yield from _counters(model)
+    for part in model.parts:
+        yield from writer.names()
+        yield from writer.part(part)
 
 
 def _packet(body: bytes) -> bytes:
     return field_bytes(PACKET, body)
 
 
-def _head(model: TraceModel) -> bytes:
-    """Clock, interned names, track descriptors and one instant a capture with its facts."""
-    names = [*model.names, "capture"]
-    interned = b"".join(field_bytes(2, field_varint(1, i) + field_bytes(2, n)) for i, n in enumerate(names, 1))
-    interned += b"".join(
-        field_bytes(1, field_varint(1, i) + field_bytes(2, n)) for i, n in enumerate(_categories(model), 1)
-    )
-    interned += b"".join(field_bytes(3, field_varint(1, i) + field_bytes(2, n)) for i, n in enumerate(ARGUMENTS, 1))
-    base = model.base if model.axis == "ns" else 0
+def _head(model: Trace) -> bytes:
+    """The clock, and the names that never change."""
+    interned = b"".join(field_bytes(1, _named(i, n)) for i, n in enumerate(OWN_CATEGORIES, 1))
+    interned += b"".join(field_bytes(3, _named(i, n)) for i, n in enumerate(ARGUMENTS, 1))
+    interned += field_bytes(2, _named(CAPTURE_IID, "capture"))
+    # Times before 1970 do not exist in the format: such a trace begins at 0, and says so.
+    base = max(model.base, 0) if model.axis == "ns" else 0
     snapshot = field_bytes(1, field_varint(1, BOOTTIME) + field_varint(2, base))
     snapshot += field_bytes(1, field_varint(1, OWN_CLOCK) + field_varint(2, 0))
     first = field_varint(SEQUENCE, SEQ) + field_varint(FLAGS, CLEARED | NEEDS) + field_bytes(CLOCK_SNAPSHOT, snapshot)
-    parts = [
-        _packet(first),
-        _packet(
-            field_varint(SEQUENCE, SEQ)
-            + field_varint(FLAGS, NEEDS)
-            + field_bytes(DEFAULTS, field_varint(CLOCK_ID, OWN_CLOCK))
-            + field_bytes(INTERNED, interned)
-        ),
-    ]
-    for track in model.tracks:
-        body = field_varint(1, track.track) + field_bytes(2, track.name or " ")
-        if track.parent:
-            body += field_varint(5, track.parent)
-        body += field_varint(11, EXPLICIT_ORDER) + field_varint(12, track.rank) + field_varint(15, NO_MERGE)
-        if track.kind == "counter":
-            body += field_bytes(8, b"")
-        parts.append(_packet(field_varint(SEQUENCE, SEQ) + field_bytes(DESCRIPTOR, body)))
-    for root in [track for track in model.tracks if track.parent == 0]:
-        facts = [(key, text) for capture, key, text in model.notes if capture == root.capture]
-        body = field_varint(TYPE, INSTANT) + field_varint(UUID, root.track) + field_varint(NAME_IID, len(names))
-        for key, text in facts:
-            body += field_bytes(ANNOTATION, field_bytes(10, key) + field_bytes(6, text))
-        parts.append(_event_packet(0, body))
-    return b"".join(parts)
+    defaults = field_bytes(DEFAULTS, field_varint(CLOCK_ID, OWN_CLOCK)) + field_bytes(INTERNED, interned)
+    return _packet(first) + _own_packet(defaults)
 
 
-def _event_packet(t: int, body: bytes) -> bytes:
-    head = field_varint(TIMESTAMP, t) + field_varint(SEQUENCE, SEQ) + field_varint(FLAGS, NEEDS)
-    return _packet(head + field_bytes(TRACK_EVENT, body))
+def _named(iid: int, text: str) -> bytes:
+    return field_varint(1, iid) + field_bytes(2, text)
 
 
-def _categories(model: TraceModel) -> list[str]:
-    return [*model.categories, "marker", "signal", "binding", "released"]
+def _own_packet(body: bytes) -> bytes:
+    return _packet(field_varint(SEQUENCE, SEQ) + field_varint(FLAGS, NEEDS) + body)
+
+
+def _descriptor(track: Track) -> bytes:
+    body = field_varint(1, track.track) + field_bytes(2, track.name or " ")
+    if track.parent:
+        body += field_varint(5, track.parent)
+    body += field_varint(11, EXPLICIT_ORDER) + field_varint(12, track.rank) + field_varint(15, NO_MERGE)
+    if track.kind == "counter":
+        body += field_bytes(8, b"")
+    return _packet(field_varint(SEQUENCE, SEQ) + field_bytes(DESCRIPTOR, body))
+
+
+def _facts(facts: Facts) -> bytes:
+    body = field_varint(TYPE, INSTANT) + field_varint(UUID, facts.track) + field_varint(NAME_IID, CAPTURE_IID)
+    for key, text in facts.facts.items():
+        body += field_bytes(ANNOTATION, field_bytes(10, key) + field_bytes(6, text))
+    return _packet(
+        field_varint(TIMESTAMP, 0)
+        + field_varint(SEQUENCE, SEQ)
+        + field_varint(FLAGS, NEEDS)
+        + field_bytes(TRACK_EVENT, body)
+    )
+
+
+class _Writer:
+    """From parts to bytes, with the names that were written so far."""
+
+    def __init__(self, model: Trace, arguments: bool) -> None:
+        self.model, self.arguments = model, arguments
+        self.pools = (
+            (model.names, 2, CAPTURE_IID + 1), (model.categories, 1, len(OWN_CATEGORIES) + 1), (model.values, 29, 1),
+        )  # fmt: skip
+        self.written = [0, 0, 0]
+
+    def names(self) -> Iterator[bytes]:
+        """Names that came since the last time."""
+        interned = []
+        for index, (texts, number, first) in enumerate(self.pools):
+            fresh = texts.since(self.written[index])
+            interned += [
+                field_bytes(number, _named(first + i, text)) for i, text in enumerate(fresh, self.written[index])
+            ]
+            self.written[index] += len(fresh)
+        if interned:
+            yield _own_packet(field_bytes(INTERNED, b"".join(interned)))
+
+    def part(self, part: Part) -> Iterator[bytes]:
+        """Bytes of one part."""
+        if isinstance(part, list):
+            yield b"".join(_descriptor(track) for track in part)
+        elif isinstance(part, Facts):
+            yield _facts(part)
+        elif isinstance(part, Slices):
+            yield from _slices(part, self.arguments)
+            self.model.counts["slices"] += len(part)
+        elif isinstance(part, Instants):
+            yield _instants(part)
+        elif isinstance(part, ArrowEnds):
+            yield _tails(part) if part.is_tail else _heads(part)
+        else:
+            yield _counters(part)
 
 
 def passes(t0: Array, t1: Array) -> Iterator[tuple[Array, str]]:
@@ -123,56 +159,67 @@ def passes(t0: Array, t1: Array) -> Iterator[tuple[Array, str]]:
     yield np.flatnonzero(empty), "both"
 
 
-def _slices(model: TraceModel, arguments: bool, progress: Progress | None) -> Iterator[bytes]:
-    slices = model.slices
-    ends_flow = _flows_by_target(model)
-    for start in range(0, len(slices), BLOCK):
-        stop = min(start + BLOCK, len(slices))
-        for rows, what in passes(slices.t0[start:stop], slices.t1[start:stop]):
-            part = rows + start
-            if len(part) == 0:
-                continue
-            track = slices.track[part]
-            end = _packet_rows(slices.t1[part], [Constant(field_varint(TYPE, END), len(part))], interned=False)
-            if what == "end":
-                yield pack(_track_defaults(track), end)
-                continue
-            begin = _packet_rows(slices.t0[part], _begin(model, part, arguments, ends_flow))
-            yield pack(_track_defaults(track), begin, *([end] if what == "both" else []))
-        if progress is not None:
-            progress("slices", stop, len(slices))
+def _slices(slices: Slices, arguments: bool) -> Iterator[bytes]:
+    for part, what in passes(slices.t0, slices.t1):
+        if len(part) == 0:
+            continue
+        track = slices.track[part]
+        end = _packet_rows(slices.t1[part], [Constant(field_varint(TYPE, END), len(part))])
+        if what == "end":
+            yield pack(_track_defaults(track), end)
+            continue
+        begin = _packet_rows(slices.t0[part], _begin(slices, part, arguments))
+        yield pack(_track_defaults(track), begin, *([end] if what == "both" else []))
 
 
-def _begin(model: TraceModel, part: Array, arguments: bool, ends_flow: list[Array]) -> list[Part]:
-    slices, rows = model.slices, len(part)
+def _begin(slices: Slices, part: Array, arguments: bool) -> list[Column]:
+    rows = len(part)
     iteration, complete = slices.iteration[part], slices.complete[part]
-    parts: list[Part] = [
+    parts: list[Column] = [
         Constant(field_varint(TYPE, BEGIN), rows),
-        Varint(NAME_IID, slices.name[part] + 1),
-        Varint(CATEGORY_IID, slices.category[part] + 1),
+        Varint(NAME_IID, slices.name[part] + CAPTURE_IID + 1),
+        Varint(CATEGORY_IID, slices.category[part] + len(OWN_CATEGORIES) + 1),
+        *_known("iteration", iteration),
     ]
-    if (iteration >= 0).any():
-        parts.append(_annotation(1, iteration, iteration >= 0))
     if arguments:
-        parts += [_annotation(2, slices.tick0[part]), _annotation(3, slices.tick1[part])]
-        parts.append(_annotation(4, slices.clock[part]))
-        error = slices.error_ns[part]
-        known = ~np.isnan(error)
-        if known.any():
-            parts.append(_annotation(5, np.where(known, np.ceil(np.nan_to_num(error)), 0).astype(np.int64), known))
+        parts += [_annotation("begin_tick", slices.tick0[part]), _annotation("end_tick", slices.tick1[part])]
+        parts += [_annotation("clock", slices.clock[part]), *_known("tile", slices.tile[part])]
+        parts += [*_known("error_ns", _up(slices.error_ns[part])), *_known("wander_ns", _up(slices.wander_ns[part]), 1)]
+        parts += [*_words("verdict", slices.verdict[part]), *_known("blocked_ticks", slices.blocked_ticks[part])]
+        parts += _words("producer", slices.producer[part])
+        parts += _known("producer_iteration", slices.producer_iteration[part])
     if not complete.all():
-        parts.append(_annotation(6, np.ones(rows, dtype=np.int64), ~complete))
-    for flow in ends_flow:
+        parts.append(_annotation("incomplete", np.ones(rows, dtype=np.int64), ~complete))
+    for flow in slices.arrows:
         number = flow[part]
         if (number >= 0).any():
             parts.append(Fixed64(TERMINATING_FLOW, number + 1, number >= 0))
     return parts
 
 
-def _annotation(iid: int, values: Array, mask: Array | None = None) -> Message:
-    """One integer argument of the rows of the mask."""
-    name = Constant(field_varint(1, iid), len(values), mask)
-    return Message(ANNOTATION, [name, Varint(4, values, mask)], mask)
+def _up(values: Array) -> Array:
+    """Bounds in whole ns, rounded up; -1 unknown."""
+    known = ~np.isnan(values)
+    result: Array = np.where(known, np.ceil(np.where(known, values, 0)), -1).astype(np.int64)
+    return result
+
+
+def _known(name: str, values: Array, least: int = 0) -> list[Column]:
+    """An integer argument of the rows that have at least that value."""
+    mask = values >= least
+    return [_annotation(name, values, mask)] if mask.any() else []
+
+
+def _words(name: str, values: Array) -> list[Column]:
+    """A text argument of the rows that have one, by its number."""
+    mask = values >= 0
+    return [_annotation(name, values + 1, mask, STRING_IID)] if mask.any() else []
+
+
+def _annotation(name: str, values: Array, mask: Array | None = None, number: int = 4) -> Message:
+    """One argument of the rows of the mask."""
+    key = Constant(field_varint(1, ARGUMENTS.index(name) + 1), len(values), mask)
+    return Message(ANNOTATION, [key, Varint(number, values, mask)], mask)
 
 
 def _track_defaults(track: Array) -> Message:
@@ -185,122 +232,67 @@ def _track_defaults(track: Array) -> Message:
     return Message(PACKET, [Constant(fixed, len(track), first), Message(DEFAULTS, [clock, event], first)], first)
 
 
-def _packet_rows(t: Array, event: list[Part], *, interned: bool = True) -> Message:
-    fixed = field_varint(SEQUENCE, SEQ) + (field_varint(FLAGS, NEEDS) if interned else b"")
-    return Message(PACKET, [Varint(TIMESTAMP, t), Constant(fixed, len(t)), Message(TRACK_EVENT, event)])
+def _packet_rows(t: Array, event: list[Column]) -> Message:
+    # No packet of a file can be lost, so none needs the flag that says that it depends on earlier ones.
+    return Message(
+        PACKET, [Varint(TIMESTAMP, t), Constant(field_varint(SEQUENCE, SEQ), len(t)), Message(TRACK_EVENT, event)]
+    )
 
 
-def _packets(t: Array, track: Array, event: list[Part], *, interned: bool = True) -> bytes:
-    return pack(_track_defaults(track), _packet_rows(t, event, interned=interned)) if len(t) else b""
+def _packets(t: Array, track: Array, event: list[Column]) -> bytes:
+    return pack(_track_defaults(track), _packet_rows(t, event)) if len(t) else b""
 
 
-def _late(model: TraceModel) -> Array:
-    """Arrows whose signal came after the wait began.
-
-    trace_processor turns an arrow round when its head's slice starts before its tail's, so these end in an instant at
-    the end of the wait, which is also where the arrow belongs in the picture; the others end in the wait itself.
-    """
-    flows = model.flows
-    late = flows.target < 0
-    known = np.flatnonzero(~late)
-    late[known] = flows.t[known] > model.slices.t0[flows.target[known]]
-    return late
-
-
-def _flows_by_target(model: TraceModel) -> list[Array]:
-    """Per slice the arrows that end in it: as many columns as the slice with most arrows has, -1 for none."""
-    early = np.flatnonzero(~_late(model))
-    target = model.flows.target[early]
-    columns: list[Array] = []
-    if len(target) == 0:
-        return columns
-    order = early[np.argsort(target, kind="stable")]
-    sorted_target = model.flows.target[order]
-    first = np.searchsorted(sorted_target, sorted_target, side="left")
-    nth = np.arange(len(order)) - first
-    for index in range(int(nth.max()) + 1):
-        column = np.full(len(model.slices), -1, dtype=np.int64)
-        chosen = nth == index
-        column[sorted_target[chosen]] = order[chosen]
-        columns.append(column)
-    return columns
+def _instants(marks: Instants) -> bytes:
+    rows = len(marks.t)
+    event = [
+        Constant(field_varint(TYPE, INSTANT), rows),
+        Varint(NAME_IID, marks.name + CAPTURE_IID + 1),
+        Constant(field_varint(CATEGORY_IID, OWN_CATEGORIES.index("marker") + 1), rows),
+        *_known("iteration", marks.iteration),
+        *_known("tile", marks.tile),
+        *_payload(marks.payload),
+    ]
+    return _packets(marks.t, marks.track, event)
 
 
-def _instants(model: TraceModel) -> Iterator[bytes]:
-    marks = model.instants
-    category = len(model.categories) + 1
-    for start in range(0, len(marks.t), BLOCK):
-        part = slice(start, start + BLOCK)
-        rows = len(marks.t[part])
-        iteration = marks.iteration[part]
-        yield _packets(
-            marks.t[part],
-            marks.track[part],
-            [
-                Constant(field_varint(TYPE, INSTANT), rows),
-                Varint(NAME_IID, marks.name[part] + 1),
-                Constant(field_varint(CATEGORY_IID, category), rows),
-                _annotation(1, iteration, iteration >= 0),
-                *_payload(marks.payload[part]),
-            ],
-        )
-
-
-def _arrow_tails(model: TraceModel) -> Iterator[bytes]:
+def _tails(ends: ArrowEnds) -> bytes:
     """An instant at every signal, where its arrow begins."""
-    flows = model.flows
-    signal, binding = len(model.categories) + 2, len(model.categories) + 3
-    for start in range(0, len(flows.t), BLOCK):
-        part = slice(start, start + BLOCK)
-        rows = len(flows.t[part])
-        number = np.arange(start, start + rows, dtype=np.int64)
-        yield _packets(
-            flows.t[part],
-            flows.track[part],
-            [
-                Constant(field_varint(TYPE, INSTANT), rows),
-                Varint(NAME_IID, flows.name[part] + 1),
-                Varint(CATEGORY_IID, np.where(flows.binding[part], binding, signal)),
-                Fixed64(FLOW, number + 1),
-            ],
-        )
+    signal, binding = (OWN_CATEGORIES.index(name) + 1 for name in ("signal", "binding"))
+    event = [
+        Constant(field_varint(TYPE, INSTANT), len(ends.t)),
+        Varint(NAME_IID, ends.name + CAPTURE_IID + 1),
+        Varint(CATEGORY_IID, np.where(ends.binding, binding, signal)),
+        Fixed64(FLOW, ends.number + 1),
+    ]
+    return _packets(ends.t, ends.track, event)
 
 
-def _arrow_heads(model: TraceModel) -> Iterator[bytes]:
-    """An instant at the end of every wait that began before its signal, and where an arrow ends in no slice."""
-    number = np.flatnonzero(_late(model))
-    number = number[np.argsort(model.flows.head_track[number], kind="stable")]
-    category = len(model.categories) + 4
-    for start in range(0, len(number), BLOCK):
-        part = number[start : start + BLOCK]
-        rows = len(part)
-        yield _packets(
-            model.flows.head_t[part],
-            model.flows.head_track[part],
-            [
-                Constant(field_varint(TYPE, INSTANT), rows),
-                Varint(NAME_IID, model.flows.name[part] + 1),
-                Constant(field_varint(CATEGORY_IID, category), rows),
-                Fixed64(TERMINATING_FLOW, part + 1),
-            ],
-        )
+def _heads(ends: ArrowEnds) -> bytes:
+    """An instant where an arrow ends that ends in no slice."""
+    kept = np.flatnonzero(~ends.inside)
+    kept = kept[np.argsort(ends.track[kept], kind="stable")]
+    event = [
+        Constant(field_varint(TYPE, INSTANT), len(kept)),
+        Varint(NAME_IID, ends.name[kept] + CAPTURE_IID + 1),
+        Constant(field_varint(CATEGORY_IID, OWN_CATEGORIES.index("released") + 1), len(kept)),
+        Fixed64(TERMINATING_FLOW, ends.number[kept] + 1),
+    ]
+    return _packets(ends.t[kept], ends.track[kept], event)
 
 
-def _counters(model: TraceModel) -> Iterator[bytes]:
-    counters = model.counters
-    for start in range(0, len(counters.t), BLOCK):
-        part = slice(start, start + BLOCK)
-        value = counters.value[part]
-        whole = np.abs(value) < 2**53
-        whole &= np.floor(value) == value
-        event: list[Part] = [Constant(field_varint(TYPE, COUNTER), len(value))]
-        event.append(Varint(COUNTER_VALUE, np.where(whole, value, 0).astype(np.int64), whole))
-        if not whole.all():
-            event.append(Fixed64(DOUBLE_VALUE, value, ~whole))
-        yield _packets(counters.t[part], counters.track[part], event, interned=False)
+def _counters(counters: Counters) -> bytes:
+    value = counters.value
+    whole = np.abs(value) < 2**53
+    whole &= np.floor(value) == value
+    event: list[Column] = [Constant(field_varint(TYPE, COUNTER), len(value))]
+    event.append(Varint(COUNTER_VALUE, np.where(whole, value, 0).astype(np.int64), whole))
+    if not whole.all():
+        event.append(Fixed64(DOUBLE_VALUE, value, ~whole))
+    return _packets(counters.t, counters.track, event)
 
 
-def _payload(texts: pa.Array) -> list[Part]:
+def _payload(texts: pa.Array) -> list[Column]:
     """The value that was recorded with a stamp, as an argument: the text as it is, exact."""
     plain = texts.to_pylist() if len(texts) else []
     given = np.array([bool(text) for text in plain], dtype=bool)

@@ -15,7 +15,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-class Part(Protocol):
+class Column(Protocol):
     """Bytes of one field in every row: ``lengths`` (int64) and a way to put them into a buffer at offsets."""
 
     lengths: Array
@@ -70,7 +70,7 @@ class Constant:
         self.lengths = _lengths(len(data), rows, mask)
 
     def put(self, buffer: Array, at: Array) -> None:
-        """See :class:`Part`."""
+        """See :class:`Column`."""
         places = at if self.mask is None else at[self.mask]
         for index, byte in enumerate(self.data):
             buffer[places + index] = byte
@@ -88,7 +88,7 @@ class Varint:
         self.lengths = _lengths(len(self.tag) + self.width, len(values), mask)
 
     def put(self, buffer: Array, at: Array) -> None:
-        """See :class:`Part`."""
+        """See :class:`Column`."""
         places = at if self.mask is None else at[self.mask]
         for index, byte in enumerate(self.tag):
             buffer[places + index] = byte
@@ -107,7 +107,7 @@ class Fixed64:
         self.lengths = _lengths(len(self.tag.data) + 8, len(values), mask)
 
     def put(self, buffer: Array, at: Array) -> None:
-        """See :class:`Part`."""
+        """See :class:`Column`."""
         self.tag.put(buffer, at)
         places = (at if self.mask is None else at[self.mask]) + len(self.tag.data)
         for index in range(8):
@@ -123,7 +123,7 @@ class Texts:
         self.data = np.frombuffer(b"".join(fields), dtype=np.uint8)
 
     def put(self, buffer: Array, at: Array) -> None:
-        """See :class:`Part`."""
+        """See :class:`Column`."""
         within = np.arange(len(self.data)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
         buffer[np.repeat(at, self.lengths) + within] = self.data
 
@@ -134,7 +134,7 @@ class Message:
     Rows outside the mask leave it out; the parts must then have the same mask.
     """
 
-    def __init__(self, number: int, parts: Sequence[Part], mask: Array | None = None) -> None:
+    def __init__(self, number: int, parts: Sequence[Column], mask: Array | None = None) -> None:
         self.parts = parts
         self.mask = mask
         self.tag = varint(number << 3 | 2)
@@ -145,7 +145,7 @@ class Message:
         self.lengths = self.content + _lengths(len(self.tag) + self.width, len(self.content), mask)
 
     def put(self, buffer: Array, at: Array) -> None:
-        """See :class:`Part`."""
+        """See :class:`Column`."""
         places = at if self.mask is None else at[self.mask]
         content = self.content if self.mask is None else self.content[self.mask]
         for index, byte in enumerate(self.tag):
