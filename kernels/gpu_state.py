@@ -32,7 +32,9 @@ class GpuState:
         self.why_not = ""
         try:
             if api is None:
-                import pynvml as api
+                import pynvml
+
+                api = pynvml
             api.nvmlInit()
             self._handle = api.nvmlDeviceGetHandleByPciBusId(bus_id.encode())
             self._api = api
