@@ -90,8 +90,9 @@ def random_lifetimes(seed: int, captures: int, launches: int) -> Tables:
 
 def one_capture(rng: Random, iterations: int) -> Tables:
     tables: Tables = {name: [] for name in NAMES}
-    tame = rng.random() < 0.6
-    declare(rng, tables, tame)
+    clustered = rng.random() < 0.3
+    tame = clustered or rng.random() < 0.6
+    declare(rng, tables, tame, clustered)
     base, unit = rng.choice(BASES), rng.choice(["cycle", "cycle", "ns", "tick"])
     step = rng.choice([-1, 1, 1, 4])
     spread = rng.choice([3, 40, 120])
@@ -107,18 +108,24 @@ def one_capture(rng: Random, iterations: int) -> Tables:
                 "status": rng.choice(["ok", "ok", "ok", "failed"]),
                 **{f"grid_{x}": rng.choice([1, 1, 2, 2, 4, -1]) for x in "xyz"},
                 **{f"cluster_{x}": rng.choice([1, 1, 2, -1]) for x in "xyz"},
+                **({f"{what}_{x}": 1 + (x == "x") for x in "xyz" for what in ("grid", "cluster")} if clustered else {}),
             }
         )
-        for cta in range(rng.randint(1, 3)):
+        for cta in range(2 if clustered else rng.randint(1, 3)):
             # CTAs of one SM share its clock.
             clock = len(tables["clocks"]) - (cta > 0 and rng.random() < 0.3)
             if clock == len(tables["clocks"]):
                 tables["clocks"].append({"clock": clock, "scope": "sm", "unit": unit, "step_ticks": step})
-                anchors(rng, tables, launch, clock, base)
+                anchors(rng, tables, launch, clock, base, clustered)
             lanes_of_cta(rng, tables, launch, cta, clock, base, iterations, spread, tame)
     device = len(tables["clocks"])
     tables["clocks"].append(
-        {"clock": device, "scope": "device", "unit": rng.choice(["ns", "ns", "tick"]), "step_ticks": 32}
+        {
+            "clock": device,
+            "scope": "device",
+            "unit": rng.choice(["ns", "ns", "ns" if clustered else "tick"]),
+            "step_ticks": 32,
+        }
     )
     for a in tables["clock_anchors"]:
         a["reference_clock"] = device if a["reference_clock"] == -2 else -1
@@ -137,9 +144,21 @@ def stamp(lane: int, role: str, event: str, iteration: int, t: int) -> Row:
     return {"lane": lane, "role": role, "event": event, "iteration": iteration, "t": t}
 
 
-def anchors(rng: Random, tables: Tables, launch: int, clock: int, base: int) -> None:
+def anchors(rng: Random, tables: Tables, launch: int, clock: int, base: int, clustered: bool) -> None:
     """None to six on one or two references, of this launch or of the whole capture; some that no line fits."""
     count = rng.choice([0, 0, 1, 2, 3, 6])
+    if clustered:
+        late = rng.randint(-40, 40)
+        for k in range(rng.choice([2, 3, 5])):
+            t, bend = 700 * k, rng.choice([0, 0, 0, 40]) if k == 1 else 0
+            tables["clock_anchors"].append(
+                {"launch": launch, "clock": clock, "t": base + t, "reference_clock": -2}
+                | {
+                    "reference_t": 1_700_000_000_000_000_000 + t * 3 // 4 + late + bend,
+                    "error_ns": rng.choice([1.5, 8.0]),
+                }
+            )
+        return
     errors = rng.choice([(32.0, 32.0, 1.5, None), (32.0, 2.0, 1.5), (1.0, 0.5)])
     for reference in rng.choice([(-2,), (-1,), (-1, -2)]):
         for k in range(count):
@@ -225,7 +244,7 @@ def stamps_of_lane(
             tables["events"].append(stamp(lane, role, event, i, at + rng.randint(0, 5)))
 
 
-def declare(rng: Random, tables: Tables, tame: bool) -> None:
+def declare(rng: Random, tables: Tables, tame: bool, clustered: bool) -> None:
     """Roles, stamps, span kinds and dependencies."""
     for role in ROLES:
         tables["roles"].append(
@@ -264,7 +283,7 @@ def declare(rng: Random, tables: Tables, tame: bool) -> None:
                         "floor_ticks": rng.choice([None, None, None, 3.5, 20.0]) if state == "stall" else None,
                     }
                 )
-    ring = rng.randint(1, 3)
+    ring, near = rng.randint(1, 3), 0.2 if clustered else rng.choice([1.0, 0.8, 0.3])
     edges = [("load", "end", "mma", "exit", 1, 1, 0, "tma"), ("mma", "arrive", "load", "exit", 1, 1, ring, "arrive")]
     edges += rng.sample(
         [
@@ -299,7 +318,7 @@ def declare(rng: Random, tables: Tables, tame: bool) -> None:
                 "barrier": "",
                 "mechanism": mechanism,
                 "completion": "async" if mechanism in ("tma", "commit") and rng.random() < 0.8 else "signal",
-                "scope": "cta" if tame or rng.random() < 0.93 else "cluster",
+                "scope": "cta" if rng.random() < near else rng.choice(["cluster", "cluster", "device"]),
                 "latency_ticks": rng.choice([None, None, 0.0, 12.5, 80.0]),
             }
         )

@@ -6,6 +6,8 @@ from collections import defaultdict
 from math import ceil, floor
 from typing import Any
 
+import reference_cross
+
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
@@ -39,7 +41,9 @@ def signal_of(edge: Row, stall: Row, i: int, tables: Tables, points: list[Row], 
     return {"t": last, "lane": min(p["lane"] for p in sent if p["t"] == last)}
 
 
-def edges_of(stall: Row, tables: Tables, points: list[Row], lanes: dict[int, Row]) -> tuple[list[Row], bool]:
+def edges_of(
+    stall: Row, tables: Tables, points: list[Row], lanes: dict[int, Row], segments: list[Row]
+) -> tuple[list[Row], bool]:
     """Needed edges of a wait, each with its signal; and whether some edge is free."""
     needed, free = [], False
     for d in tables["dependencies"]:
@@ -58,6 +62,9 @@ def edges_of(stall: Row, tables: Tables, points: list[Row], lanes: dict[int, Row
         if d["scope"] == "cta":
             edge["i"] = n // d["producer_step"]
             edge["signal"] = signal_of(d, stall, edge["i"], tables, points, lanes)
+        elif d["scope"] in ("cluster", "device"):
+            edge["i"] = n // d["producer_step"]
+            edge["signal"] = reference_cross.signal_of(d, stall, edge["i"], tables, points, lanes, segments)
         needed.append(edge)
     return needed, free
 
@@ -66,14 +73,16 @@ def rounded(x: float) -> int:
     return floor(x + 0.5)
 
 
-def wait(tables: Tables, points: list[Row], spans: list[Row], lanes: dict[int, Row]) -> tuple[list[Row], list[Row]]:
+def wait(
+    tables: Tables, points: list[Row], spans: list[Row], lanes: dict[int, Row], segments: list[Row]
+) -> tuple[list[Row], list[Row]]:
     """The views wait and signal."""
     clocks = {c["clock"]: c for c in tables["clocks"]}
     stalls = []
     for s in spans:
         if s["state"] == "stall" and s["complete"] and s["lane"] == s["end_lane"]:
             clock = clocks.get(s["clock"], {"unit": "tick", "step_ticks": -1})
-            needed, free = edges_of(s, tables, points, lanes)
+            needed, free = edges_of(s, tables, points, lanes, segments)
             stalls.append(
                 {
                     **s,
@@ -93,8 +102,10 @@ def wait(tables: Tables, points: list[Row], spans: list[Row], lanes: dict[int, R
         tolerance = min(o["ticks"] for o in alike) + max(o["step"] for o in alike)
         for e in w["needed"]:
             e["missing"] = e["signal"] is None
-            e["contradicted"] = not e["missing"] and e["signal"]["t"] - w["t1"] > tolerance
-            e["release"] = None if e["missing"] else release(e, alike, tolerance)
+            e["error"] = 0.0 if e["missing"] else e["signal"].get("error", 0.0)
+            e["contradicted"] = not e["missing"] and e["signal"]["t"] - w["t1"] > tolerance + e["error"]
+            e["release"] = None if e["missing"] else release(e, alike, tolerance + e["error"])
+            e["ready_error"] = e["error"] * (1 if e["latency_ticks"] is not None else 2)
         w["sound"] = not any(e["missing"] or e["contradicted"] for e in w["needed"])
         w["found"] = all(not e["missing"] for e in w["needed"]) and bool(w["needed"])
         w["order"] = sorted(
@@ -114,7 +125,7 @@ def wait(tables: Tables, points: list[Row], spans: list[Row], lanes: dict[int, R
     return [wait_row(w) for w in stalls], [signal_row(w, e) for w in stalls for e in w["order"]]
 
 
-def release(e: Row, alike: list[Row], tolerance: int) -> int | None:
+def release(e: Row, alike: list[Row], tolerance: float) -> int | None:
     """Ticks from a signal until a wait can end: declared, or the smallest slack of a wait that began before it."""
     if e["latency_ticks"] is not None:
         return rounded(e["latency_ticks"])
@@ -139,18 +150,30 @@ def release(e: Row, alike: list[Row], tolerance: int) -> int | None:
 def cause(w: Row) -> None:
     """Why the wait lasted, before its length is looked at."""
     w["binding"] = w["order"][0] if w["found"] else None
+    w["reason"] = ""
     if not w["needed"]:
         w["cause"] = "free" if w["free"] else "unknown"
+        w["reason"] = "no edge"
         return
     if not w["sound"] or any(e["release"] is None for e in w["needed"]):
         w["cause"] = "unknown"
+        w["reason"] = "contradicted" if any(e["contradicted"] for e in w["needed"]) else "release unknown"
+        if not w["found"]:
+            w["reason"] = "no signal"
         return
     bind = w["binding"]
-    signal, ready = bind["signal"]["t"], bind["signal"]["t"] + bind["release"]
-    if ready <= w["t0"] or (bind["mechanism"] == "bar_sync" and signal <= w["t0"]):
+    early = w["t0"] - bind["signal"]["t"]
+    if all(w["t0"] - e["signal"]["t"] - e["release"] >= e["ready_error"] for e in w["needed"]) or (
+        bind["mechanism"] == "bar_sync" and early >= bind["error"]
+    ):
         w["cause"] = "not_blocked"
+    elif -early > bind["error"]:
+        w["cause"] = "producer_late"
+    elif early >= bind["error"] and bind["release"] - early > bind["ready_error"]:
+        w["cause"] = "in_flight"
     else:
-        w["cause"] = "producer_late" if signal > w["t0"] else "in_flight"
+        w["cause"] = "unknown"
+        w["reason"] = "within clock error"
 
 
 def judge(w: Row, same_unit: list[Row], kind: Any, calibrated: float | None) -> None:
@@ -163,6 +186,7 @@ def judge(w: Row, same_unit: list[Row], kind: Any, calibrated: float | None) -> 
         ready = w["t0"]
         if w["cause"] in ("producer_late", "in_flight"):
             ready = w["binding"]["signal"]["t"] + w["binding"]["release"]
+            ready += w["binding"]["ready_error"] or 0
         after = w["t1"] - ready
         if 2 * after > w["ticks"] and after > 16 * (known + w["step"]):
             w["verdict"] = "other"
@@ -193,6 +217,8 @@ def wait_row(w: Row) -> Row:
         "blocked_ticks": w["blocked"],
         "satisfied_ticks": w["ticks"] - w["blocked"] - w["unjudged"],
         "unjudged_ticks": w["unjudged"],
+        "error_ticks": bind["error"] if bind else None,
+        "reason": w["reason"] if w["verdict"] == "unknown" else "",
     }
 
 
@@ -216,6 +242,7 @@ def signal_row(w: Row, e: Row) -> Row:
         "barrier": w["barrier"],
         "release_ticks": e["release"],
         "is_binding": e is w["binding"],
+        "error_ticks": e["error"],
     }
 
 

@@ -21,6 +21,7 @@ NOT_IN_REFERENCE = {
     "clock_fit": "what clock_map is made of",
     "wait_kind": "the numbers of wait_edge",
     "wait_edge": "what wait and signal are made of",
+    "cross_signal": "what wait_edge is made of",
 }
 
 
@@ -103,6 +104,8 @@ def test_random_captures_reach_every_case() -> None:
         seen |= {name for name, rows in found.items() if rows}
         seen |= {"cut" for row in found["recorded_window"] if row["t_last"] < row["t_last_point"]}
         seen |= {"negative slack" for row in found["wait"] if row["slack"] is not None and row["slack"] < 0}
+        seen |= {row["reason"] for row in found["wait"]}
+        seen |= {"cross " + row["verdict"] for row in found["wait"] if row["error_ticks"]}
         seen |= {"refused" for row in found["timeline_ns"] if row["ns0"] is None}
         seen |= {"mapped" for row in found["timeline_ns"] if row["ns0"] is not None}
         seen |= {"steady" for row in found["iteration"] if row["steady"]}
@@ -121,6 +124,14 @@ def test_random_captures_reach_every_case() -> None:
         "mapped",
         "steady",
         "straight True",
+        "no edge",
+        "no signal",
+        "contradicted",
+        "release unknown",
+        "within clock error",
+        "cross not_blocked",
+        "cross producer_late",
+        "cross in_flight",
         "straight False",
         "straight None",
         "slope",

@@ -410,24 +410,114 @@ SELECT capture_id, CAST(DENSE_RANK() OVER (PARTITION BY capture_id ORDER BY role
        role, span, barrier, end_event, floor_ticks, producer_role, producer_event, iteration_lag, mechanism, completion, scope, is_mapped, producer_step, consumer_step, is_own, latency
 FROM joined;
 
+CREATE OR REPLACE VIEW cross_signal AS
+-- cross_signal: signals that reach a wait from another CTA: for each wait and declared edge of scope 'cluster' or 'device' that it needs, the signal in ticks of the wait's own clock, with the bound of what
+-- two clocks leave open. wait_edge is made of it.
+-- Signal: the last point (producer_role, producer_event, i) over the CTAs of the wait's cluster, or of its launch, in ns on their common reference. There is one only when all CTAs of the cluster (the grid) have
+-- lanes, all are mapped with a bound, and the point occurs in iteration i as often as there are lanes among them that ever wrote it or are known to have lost records: the missing one may be the last.
+-- It is turned into ticks from the nearer end of the wait. error_ticks: the bounds of both (error and wander, see clock_segment) and a tick for rounding. producer_lane: the lane that is last as placed.
+WITH wide AS (
+  SELECT capture_id, wait_kind, edge_kind, role, span, end_event, producer_role, producer_event, producer_step, consumer_step, iteration_lag, scope FROM wait_kind WHERE is_mapped = 1 AND scope IN ('cluster', 'device')
+), sender AS (
+  SELECT DISTINCT capture_id, producer_role, producer_event, scope FROM wide
+), piece AS (
+  SELECT s.capture_id, s.launch, s.clock, s.reference_clock, s.segment, s.t_first, s.t_last, s.ns_first, s.ns_per_tick, s.error_ns, s.wander, CASE WHEN c.step_ticks > 0 THEN c.step_ticks END AS step_ticks
+  FROM clock_segment s LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
+), moment AS (
+  SELECT capture_id, launch, clock, t, segment FROM moment_segment
+), own AS (
+  SELECT capture_id, launch, clock FROM piece WHERE segment = 0
+), sized AS (
+  SELECT capture_id, launch, CASE WHEN grid_x > 0 AND grid_y > 0 AND grid_z > 0 THEN CAST(grid_x AS BIGINT) * grid_y * grid_z ELSE CAST(-1 AS BIGINT) END AS grid_ctas FROM launches
+), member AS (
+  SELECT l.capture_id, l.launch, l.lane, l.cta, l.role, l.clock, l.records_lost, 'cluster' AS scope, c.cluster AS team, CAST(c.cluster_ctas AS BIGINT) AS expected, CASE WHEN o.clock IS NOT NULL THEN l.launch ELSE -1 END AS map_launch
+  FROM lanes l JOIN cta_cluster c ON c.capture_id = l.capture_id AND c.launch = l.launch AND c.cta = l.cta LEFT JOIN own o ON o.capture_id = l.capture_id AND o.launch = l.launch AND o.clock = l.clock
+  WHERE c.cluster >= 0
+  UNION ALL
+  SELECT l.capture_id, l.launch, l.lane, l.cta, l.role, l.clock, l.records_lost, 'device' AS scope, 0 AS team, g.grid_ctas AS expected, CASE WHEN o.clock IS NOT NULL THEN l.launch ELSE -1 END AS map_launch
+  FROM lanes l JOIN sized g ON g.capture_id = l.capture_id AND g.launch = l.launch LEFT JOIN own o ON o.capture_id = l.capture_id AND o.launch = l.launch AND o.clock = l.clock
+  WHERE l.cta >= 0
+), whole AS (
+  SELECT capture_id, launch, scope, team FROM member GROUP BY capture_id, launch, scope, team, expected HAVING COUNT(DISTINCT cta) = expected
+), written AS (
+  SELECT p.capture_id, m.launch, m.scope, m.team, s.producer_role, s.producer_event, p.iteration, p.lane, p.t, m.clock, m.map_launch, m.role AS lane_role
+  FROM point p
+  JOIN sender s ON s.capture_id = p.capture_id AND s.producer_role = p.role AND s.producer_event = p.event
+  JOIN member m ON m.capture_id = p.capture_id AND m.lane = p.lane AND m.scope = s.scope
+), writer AS (
+  SELECT capture_id, launch, scope, team, producer_role, producer_event, lane FROM written WHERE lane_role = producer_role
+  UNION
+  SELECT m.capture_id, m.launch, m.scope, m.team, s.producer_role, s.producer_event, m.lane FROM member m JOIN sender s ON s.capture_id = m.capture_id AND s.scope = m.scope AND s.producer_role = m.role WHERE m.records_lost > 0
+), writers AS (
+  SELECT capture_id, launch, scope, team, producer_role, producer_event, COUNT(*) AS lanes FROM writer GROUP BY capture_id, launch, scope, team, producer_role, producer_event
+), placed AS (
+  SELECT w.capture_id, w.launch, w.scope, w.team, w.producer_role, w.producer_event, w.iteration, w.lane, k.reference_clock, k.ns_first + CAST(FLOOR(CAST(w.t - k.t_first AS DOUBLE) * k.ns_per_tick + 0.5E0) AS BIGINT) AS ns,
+         k.error_ns + k.step_ticks * k.ns_per_tick + CASE WHEN k.t_last > k.t_first AND w.t < k.t_first THEN 2 * k.error_ns * CAST(k.t_first - w.t AS DOUBLE) / CAST(k.t_last - k.t_first AS DOUBLE)
+           WHEN k.t_last > k.t_first AND w.t > k.t_last THEN 2 * k.error_ns * CAST(w.t - k.t_last AS DOUBLE) / CAST(k.t_last - k.t_first AS DOUBLE) ELSE 0.0E0 END
+           + k.wander * k.ns_per_tick * CASE WHEN w.t < k.t_first THEN k.t_first - w.t WHEN w.t > k.t_last THEN w.t - k.t_last WHEN w.t - k.t_first < k.t_last - w.t THEN w.t - k.t_first ELSE k.t_last - w.t END AS error_ns
+  FROM written w
+  LEFT JOIN moment x ON x.capture_id = w.capture_id AND x.launch = w.map_launch AND x.clock = w.clock AND x.t = w.t
+  LEFT JOIN piece k ON k.capture_id = w.capture_id AND k.launch = w.map_launch AND k.clock = w.clock AND k.segment = COALESCE(x.segment, 0)
+), ordered AS (
+  SELECT capture_id, launch, scope, team, producer_role, producer_event, iteration, lane, reference_clock, ns, error_ns,
+         MAX(ns) OVER (PARTITION BY capture_id, launch, scope, team, producer_role, producer_event, iteration) AS last_ns, ROW_NUMBER() OVER (PARTITION BY capture_id, launch, scope, team, producer_role, producer_event, iteration ORDER BY ns DESC, lane) AS nth
+  FROM placed
+), sent AS (
+  SELECT o.capture_id, o.launch, o.scope, o.team, o.producer_role, o.producer_event, o.iteration, MIN(o.reference_clock) AS reference_clock, MAX(o.last_ns) AS ns, MIN(CASE WHEN o.nth = 1 THEN o.lane END) AS lane,
+         MAX(CAST(o.ns - o.last_ns AS DOUBLE) + o.error_ns) AS above, MAX(CAST(o.ns - o.last_ns AS DOUBLE) - o.error_ns) AS below
+  FROM ordered o
+  JOIN whole h ON h.capture_id = o.capture_id AND h.launch = o.launch AND h.scope = o.scope AND h.team = o.team
+  JOIN writers w ON w.capture_id = o.capture_id AND w.launch = o.launch AND w.scope = o.scope AND w.team = o.team AND w.producer_role = o.producer_role AND w.producer_event = o.producer_event
+  GROUP BY o.capture_id, o.launch, o.scope, o.team, o.producer_role, o.producer_event, o.iteration, w.lanes
+  HAVING COUNT(*) >= w.lanes AND COUNT(o.error_ns) = COUNT(*) AND MIN(o.reference_clock) = MAX(o.reference_clock)
+), needed AS (
+  SELECT s.capture_id, s.lane, s.iteration, s.span_id, s.t0, s.t1, k.wait_kind, k.edge_kind, k.producer_role, k.producer_event, k.producer_step, k.scope, k.consumer_step * s.iteration - k.iteration_lag AS units
+  FROM span s JOIN wide k ON k.capture_id = s.capture_id AND k.role = s.role AND k.span = s.span AND k.end_event = s.end_event
+  WHERE s.state = 'stall' AND s.complete AND s.end_lane = s.lane AND s.iteration >= 0
+), waiting AS (
+  SELECT n.capture_id, n.lane, n.iteration, n.span_id, n.t0, n.t1, n.wait_kind, n.edge_kind, n.producer_role, n.producer_event, n.scope, CAST(n.units / n.producer_step AS INT) AS producer_iteration, m.launch, m.team, m.clock, m.map_launch
+  FROM needed n JOIN member m ON m.capture_id = n.capture_id AND m.lane = n.lane AND m.scope = n.scope
+  WHERE n.units >= 0 AND n.units % n.producer_step = 0
+), met AS (
+  SELECT w.capture_id, w.lane, w.iteration, w.span_id, w.t0, w.t1, w.wait_kind, w.edge_kind, w.producer_iteration, g.lane AS producer_lane, CASE WHEN g.above >= -g.below THEN g.above ELSE -g.below END AS signal_error,
+         a.ns_per_tick AS rate0, b.ns_per_tick AS rate1, g.ns - (a.ns_first + CAST(FLOOR(CAST(w.t0 - a.t_first AS DOUBLE) * a.ns_per_tick + 0.5E0) AS BIGINT)) AS after0, g.ns - (b.ns_first + CAST(FLOOR(CAST(w.t1 - b.t_first AS DOUBLE) * b.ns_per_tick + 0.5E0) AS BIGINT)) AS after1,
+         a.error_ns + a.step_ticks * a.ns_per_tick + CASE WHEN a.t_last > a.t_first AND w.t0 < a.t_first THEN 2 * a.error_ns * CAST(a.t_first - w.t0 AS DOUBLE) / CAST(a.t_last - a.t_first AS DOUBLE)
+           WHEN a.t_last > a.t_first AND w.t0 > a.t_last THEN 2 * a.error_ns * CAST(w.t0 - a.t_last AS DOUBLE) / CAST(a.t_last - a.t_first AS DOUBLE) ELSE 0.0E0 END
+           + a.wander * a.ns_per_tick * CASE WHEN w.t0 < a.t_first THEN a.t_first - w.t0 WHEN w.t0 > a.t_last THEN w.t0 - a.t_last WHEN w.t0 - a.t_first < a.t_last - w.t0 THEN w.t0 - a.t_first ELSE a.t_last - w.t0 END AS error0,
+         b.error_ns + b.step_ticks * b.ns_per_tick + CASE WHEN b.t_last > b.t_first AND w.t1 < b.t_first THEN 2 * b.error_ns * CAST(b.t_first - w.t1 AS DOUBLE) / CAST(b.t_last - b.t_first AS DOUBLE)
+           WHEN b.t_last > b.t_first AND w.t1 > b.t_last THEN 2 * b.error_ns * CAST(w.t1 - b.t_last AS DOUBLE) / CAST(b.t_last - b.t_first AS DOUBLE) ELSE 0.0E0 END
+           + b.wander * b.ns_per_tick * CASE WHEN w.t1 < b.t_first THEN b.t_first - w.t1 WHEN w.t1 > b.t_last THEN w.t1 - b.t_last WHEN w.t1 - b.t_first < b.t_last - w.t1 THEN w.t1 - b.t_first ELSE b.t_last - w.t1 END AS error1
+  FROM waiting w
+  JOIN sent g ON g.capture_id = w.capture_id AND g.launch = w.launch AND g.scope = w.scope AND g.team = w.team AND g.producer_role = w.producer_role AND g.producer_event = w.producer_event AND g.iteration = w.producer_iteration
+  LEFT JOIN moment x ON x.capture_id = w.capture_id AND x.launch = w.map_launch AND x.clock = w.clock AND x.t = w.t0
+  LEFT JOIN moment y ON y.capture_id = w.capture_id AND y.launch = w.map_launch AND y.clock = w.clock AND y.t = w.t1
+  JOIN piece a ON a.capture_id = w.capture_id AND a.launch = w.map_launch AND a.clock = w.clock AND a.segment = COALESCE(x.segment, 0) AND a.reference_clock = g.reference_clock
+  JOIN piece b ON b.capture_id = w.capture_id AND b.launch = w.map_launch AND b.clock = w.clock AND b.segment = COALESCE(y.segment, 0) AND b.reference_clock = g.reference_clock
+)
+SELECT capture_id, lane, iteration, span_id, wait_kind, edge_kind, producer_iteration, producer_lane,
+       CASE WHEN ABS(after0) <= ABS(after1) THEN t0 + CAST(FLOOR(CAST(after0 AS DOUBLE) / rate0 + 0.5E0) AS BIGINT) ELSE t1 + CAST(FLOOR(CAST(after1 AS DOUBLE) / rate1 + 0.5E0) AS BIGINT) END AS signal_t,
+       CASE WHEN ABS(after0) <= ABS(after1) THEN (signal_error + error0) / rate0 ELSE (signal_error + error1) / rate1 END + 1 AS error_ticks
+FROM met WHERE rate0 > 0 AND rate1 > 0 AND error0 IS NOT NULL AND error1 IS NOT NULL;
+
 CREATE OR REPLACE VIEW wait_edge AS
 -- wait_edge: every wait (complete stall span of one lane) with each edge of its kind. wait and signal are made of it; wait_kind says what the numbers mean.
 --
 -- For a wait of iteration j and a declared edge (a row of dependencies into the point that ends the wait): n = consumer_step * j - iteration_lag.
 --   The edge does not apply when n is no multiple of producer_step. It is free when n < 0: no producer iteration exists (the ring is not yet full).
 --   Otherwise it is needed, from producer iteration i = n / producer_step. Needed as well, and never found: a step of 0 (mapping of iterations
---   unknown), a scope other than 'cta' (not judged without anchors), a wait whose own iteration is unknown (-1).
+--   unknown), a wait whose own iteration is unknown (-1).
 -- Signal of a needed edge: the last point (producer_role, producer_event, i) of that CTA on the clock of the wait; of the wait's own lane only
 --   when the edge is a self edge of mechanism 'commit' (a warp waits for its own work, never for its neighbour's). Where the role has several lanes there
 --   and one of them is not known to be complete (lanes.completeness, records_lost), every lane of them that ever wrote the point or is known to have lost records must have it in iteration i, else there is no signal.
+-- Of an edge of scope 'cluster' or 'device' the signal and its error_ticks are those of cross_signal; 0 for others, whose times are on one clock.
 -- slack = end - signal. A small negative slack is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
---   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step.
+--   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step plus error_ticks.
 -- release = latency_ticks, rounded; else the smallest slack over the waits of its release kind and clock unit in the capture that began before the signal
 --   (the smallest that is not negative, where the smallest is a contradiction); else 0 for completion 'signal', unknown (null) for 'async'.
--- ready = signal + release. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
+-- ready = signal + release. ready_error: what is open of it in ticks: error_ticks, twice that where the release was inferred. ready_by: the latest ready of any needed edge of the wait, errors added, in ticks after its begin. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
 --   iteration_lag, the first in order. Needed edges without signal come after those with, edges that are not needed last.
 -- edges, found: needed edges of the wait, and those with a signal. is_free 1: some edge is free.
--- is_open 1: a needed edge of the wait has no signal, is contradicted or has an unknown release, so the wait cannot be judged.
+-- is_open above 0: the wait cannot be judged: 1 a needed edge has no signal or an unknown release, 2 one is contradicted.
 -- producer_lane: the lane that sent the signal; of several the smallest.
 -- Ticks are subtracted before anything else meets them: absolute ns exceed 2^53. The number of a CTA (home) is its first lane on that clock.
 -- (A kind of wait with a single edge needs no ranking, which is most of the cost.)
@@ -495,21 +585,22 @@ WITH home AS (
          CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units >= 0 THEN CAST(units / producer_step AS INT) END AS producer_iteration
   FROM edge
 ), matched AS (
-  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, g.lane AS producer_lane, g.t AS signal_t,
+  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, COALESCE(g.lane, c.producer_lane) AS producer_lane, COALESCE(g.t, c.signal_t) AS signal_t, COALESCE(c.error_ticks, 0.0E0) AS error_ticks,
          MIN(e.t1 - e.t0) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) + MAX(e.step_ticks) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS tolerance,
-         MIN(CASE WHEN g.t > e.t0 THEN e.t1 - g.t END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_slack,
-         MIN(CASE WHEN g.t > e.t0 AND e.t1 >= g.t THEN e.t1 - g.t END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_plain_slack
+         MIN(CASE WHEN COALESCE(g.t, c.signal_t) > e.t0 THEN e.t1 - COALESCE(g.t, c.signal_t) END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_slack,
+         MIN(CASE WHEN COALESCE(g.t, c.signal_t) > e.t0 AND e.t1 >= COALESCE(g.t, c.signal_t) THEN e.t1 - COALESCE(g.t, c.signal_t) END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_plain_slack
   FROM mapped e LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.home = e.home AND g.sender = e.sender AND g.iteration = e.producer_iteration
+  LEFT JOIN cross_signal c ON c.capture_id = e.capture_id AND c.lane = e.lane AND c.iteration = e.iteration AND c.span_id = e.span_id AND c.wait_kind = e.wait_kind AND c.edge_kind = e.edge_kind
 ), released AS (
-  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, CASE WHEN signal_t - t1 > tolerance THEN 1 ELSE 0 END AS is_contradicted,
-         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, error_ticks, CASE WHEN signal_t - t1 > tolerance + error_ticks THEN 1 ELSE 0 END AS is_contradicted, error_ticks * CASE WHEN latency IS NULL THEN 2 ELSE 1 END AS ready_error,
+         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance + error_ticks >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
   FROM matched
 ), opened AS (
-  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, release_ticks, CASE WHEN is_contradicted = 1 OR (is_needed = 1 AND release_ticks IS NULL) THEN 1 ELSE 0 END AS is_open
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, ready_error, CAST(signal_t - t0 + release_ticks AS DOUBLE) + ready_error AS ready_by, CASE WHEN is_contradicted = 1 THEN 2 WHEN is_needed = 1 AND release_ticks IS NULL THEN 1 ELSE 0 END AS is_open
   FROM released
 )
 SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
-       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth
+       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth, error_ticks, ready_error, ready_by
 FROM opened WHERE width = 1
 UNION ALL
 SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
@@ -518,19 +609,22 @@ SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge
        MAX(is_free) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_free,
        MAX(is_open) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_open,
        CAST(ROW_NUMBER() OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id
-                          ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, edge_kind) AS INT) AS nth
+                          ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, edge_kind) AS INT) AS nth,
+       error_ticks, ready_error, MAX(ready_by) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS ready_by
 FROM opened WHERE width > 1;
 
 CREATE OR REPLACE VIEW wait AS
 -- wait: every complete stall span of one lane, its binding edge (see wait_edge), its verdict, and how its ticks divide.
 -- verdict, the first that holds:
 --   free           no edge is needed, and at least one is free
---   unknown        no edge is needed (none declared), or some needed edge has no signal, is contradicted or has an unknown release
+--   unknown        no edge is needed (none declared), or some needed edge has no signal, is contradicted or has an unknown release, or two clocks leave open which of the below holds: see reason
 --   other          more than half of the wait lies after ready, and more than 16 satisfied waits would take, 16 * (wait_floor + one clock step):
 --                  something that no edge declares kept the lane. Never where no floor is known. For a free wait, and where ready is before the begin, the begin counts as ready.
 --   not_blocked    ready at or before the begin
 --   producer_late  signal after the begin
 --   in_flight      signal at or before the begin, ready after it
+--   Signals from other CTAs are known to error_ticks: each of these must hold whatever the error is (not_blocked for all needed edges of the wait, by ready_by).
+-- reason, of an unknown one: no edge; no signal; contradicted; release unknown; within clock error. '' for others.
 -- At a symmetric barrier (mechanism 'bar_sync') everybody pays the release after the last arrival, so a wait whose binding signal is not after its begin is satisfied:
 --   it arrived last.
 -- wait_floor = what a satisfied wait costs (stamps and test): floor_ticks of the span type, rounded; else the smallest satisfied wait (free, or ready at or before the begin)
@@ -542,24 +636,26 @@ WITH named AS (
   FROM wait_kind
 ), settled AS (
   SELECT x.capture_id, x.lane, x.wait_kind, x.edge_kind, x.iteration, x.span_id, x.t0, x.t1, x.step_ticks, x.edges, k.floor_kind, k.calibrated_floor, CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind,
-         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks,
+         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks, x.error_ticks, x.ready_error,
          CASE WHEN x.edges = 0 AND x.is_free = 1 THEN 'free'
-              WHEN x.edges = 0 OR x.is_open = 1 THEN 'unknown'
-              WHEN x.t0 - x.signal_t >= x.release_ticks OR (k.is_symmetric = 1 AND x.signal_t <= x.t0) THEN 'not_blocked'
-              WHEN x.signal_t > x.t0 THEN 'producer_late' ELSE 'in_flight' END AS cause
+              WHEN x.edges = 0 OR x.is_open > 0 THEN 'unknown'
+              WHEN x.ready_by <= 0 OR (k.is_symmetric = 1 AND x.t0 - x.signal_t >= x.error_ticks) THEN 'not_blocked'
+              WHEN x.signal_t - x.t0 > x.error_ticks THEN 'producer_late'
+              WHEN x.t0 - x.signal_t >= x.error_ticks AND x.signal_t - x.t0 + x.release_ticks > x.ready_error THEN 'in_flight' ELSE 'unknown' END AS cause,
+         CASE WHEN x.edges = 0 THEN 'no edge' WHEN x.found < x.edges THEN 'no signal' WHEN x.is_open = 2 THEN 'contradicted' WHEN x.is_open = 1 THEN 'release unknown' ELSE 'within clock error' END AS why
   FROM wait_edge x
   JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
   LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
   LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
   WHERE x.nth = 1
 ), floored AS (
-  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, cause,
-         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks ELSE t1 - t0 END AS after_ready,
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, cause, why,
+         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks - ready_error ELSE t1 - t0 END AS after_ready,
          COALESCE(calibrated_floor, MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, floor_kind, unit_kind),
                   MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, unit_kind)) AS known_floor
   FROM settled
 ), judged AS (
-  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, COALESCE(known_floor, 0) AS wait_floor,
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, why, COALESCE(known_floor, 0) AS wait_floor,
          CASE WHEN cause <> 'unknown' AND 2 * after_ready > t1 - t0 AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict
   FROM floored
 )
@@ -570,7 +666,8 @@ SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, k.role, k.span, k.barrier,
        x.wait_floor, x.verdict,
        CASE WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.ticks - x.wait_floor ELSE 0 END AS blocked_ticks,
        CASE WHEN x.verdict = 'unknown' THEN 0 WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.wait_floor ELSE x.ticks END AS satisfied_ticks,
-       CASE WHEN x.verdict = 'unknown' THEN x.ticks ELSE 0 END AS unjudged_ticks
+       CASE WHEN x.verdict = 'unknown' THEN x.ticks ELSE 0 END AS unjudged_ticks,
+       CASE WHEN x.is_bound = 1 THEN x.error_ticks END AS error_ticks, CASE WHEN x.verdict = 'unknown' THEN x.why ELSE '' END AS reason
 FROM judged x
 JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
 LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane;
@@ -580,7 +677,7 @@ CREATE OR REPLACE VIEW signal AS
 -- is_binding: the edge that wait names (none does where another needed edge of that wait has no signal).
 SELECT x.capture_id, l.launch, l.cta, l.clock, x.producer_lane, k.producer_role, k.producer_event, x.producer_iteration, x.signal_t,
        x.lane AS consumer_lane, k.role AS consumer_role, k.end_event AS consumer_event, x.iteration AS consumer_iteration, k.span, x.span_id, x.t0, x.t1, k.barrier, k.mechanism, k.completion, k.scope,
-       x.release_ticks, x.nth = 1 AND x.found = x.edges AS is_binding
+       x.release_ticks, x.nth = 1 AND x.found = x.edges AS is_binding, x.error_ticks
 FROM wait_edge x
 JOIN wait_kind k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
 LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane

@@ -3,18 +3,19 @@
 -- For a wait of iteration j and a declared edge (a row of dependencies into the point that ends the wait): n = consumer_step * j - iteration_lag.
 --   The edge does not apply when n is no multiple of producer_step. It is free when n < 0: no producer iteration exists (the ring is not yet full).
 --   Otherwise it is needed, from producer iteration i = n / producer_step. Needed as well, and never found: a step of 0 (mapping of iterations
---   unknown), a scope other than 'cta' (not judged without anchors), a wait whose own iteration is unknown (-1).
+--   unknown), a wait whose own iteration is unknown (-1).
 -- Signal of a needed edge: the last point (producer_role, producer_event, i) of that CTA on the clock of the wait; of the wait's own lane only
 --   when the edge is a self edge of mechanism 'commit' (a warp waits for its own work, never for its neighbour's). Where the role has several lanes there
 --   and one of them is not known to be complete (lanes.completeness, records_lost), every lane of them that ever wrote the point or is known to have lost records must have it in iteration i, else there is no signal.
+-- Of an edge of scope 'cluster' or 'device' the signal and its error_ticks are those of cross_signal; 0 for others, whose times are on one clock.
 -- slack = end - signal. A small negative slack is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
---   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step.
+--   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step plus error_ticks.
 -- release = latency_ticks, rounded; else the smallest slack over the waits of its release kind and clock unit in the capture that began before the signal
 --   (the smallest that is not negative, where the smallest is a contradiction); else 0 for completion 'signal', unknown (null) for 'async'.
--- ready = signal + release. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
+-- ready = signal + release. ready_error: what is open of it in ticks: error_ticks, twice that where the release was inferred. ready_by: the latest ready of any needed edge of the wait, errors added, in ticks after its begin. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
 --   iteration_lag, the first in order. Needed edges without signal come after those with, edges that are not needed last.
 -- edges, found: needed edges of the wait, and those with a signal. is_free 1: some edge is free.
--- is_open 1: a needed edge of the wait has no signal, is contradicted or has an unknown release, so the wait cannot be judged.
+-- is_open above 0: the wait cannot be judged: 1 a needed edge has no signal or an unknown release, 2 one is contradicted.
 -- producer_lane: the lane that sent the signal; of several the smallest.
 -- Ticks are subtracted before anything else meets them: absolute ns exceed 2^53. The number of a CTA (home) is its first lane on that clock.
 -- (A kind of wait with a single edge needs no ranking, which is most of the cost.)
@@ -82,21 +83,22 @@ WITH home AS (
          CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units >= 0 THEN CAST(units / producer_step AS INT) END AS producer_iteration
   FROM edge
 ), matched AS (
-  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, g.lane AS producer_lane, g.t AS signal_t,
+  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, COALESCE(g.lane, c.producer_lane) AS producer_lane, COALESCE(g.t, c.signal_t) AS signal_t, COALESCE(c.error_ticks, 0.0E0) AS error_ticks,
          MIN(e.t1 - e.t0) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) + MAX(e.step_ticks) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS tolerance,
-         MIN(CASE WHEN g.t > e.t0 THEN e.t1 - g.t END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_slack,
-         MIN(CASE WHEN g.t > e.t0 AND e.t1 >= g.t THEN e.t1 - g.t END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_plain_slack
+         MIN(CASE WHEN COALESCE(g.t, c.signal_t) > e.t0 THEN e.t1 - COALESCE(g.t, c.signal_t) END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_slack,
+         MIN(CASE WHEN COALESCE(g.t, c.signal_t) > e.t0 AND e.t1 >= COALESCE(g.t, c.signal_t) THEN e.t1 - COALESCE(g.t, c.signal_t) END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_plain_slack
   FROM mapped e LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.home = e.home AND g.sender = e.sender AND g.iteration = e.producer_iteration
+  LEFT JOIN cross_signal c ON c.capture_id = e.capture_id AND c.lane = e.lane AND c.iteration = e.iteration AND c.span_id = e.span_id AND c.wait_kind = e.wait_kind AND c.edge_kind = e.edge_kind
 ), released AS (
-  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, CASE WHEN signal_t - t1 > tolerance THEN 1 ELSE 0 END AS is_contradicted,
-         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, error_ticks, CASE WHEN signal_t - t1 > tolerance + error_ticks THEN 1 ELSE 0 END AS is_contradicted, error_ticks * CASE WHEN latency IS NULL THEN 2 ELSE 1 END AS ready_error,
+         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance + error_ticks >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
   FROM matched
 ), opened AS (
-  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, release_ticks, CASE WHEN is_contradicted = 1 OR (is_needed = 1 AND release_ticks IS NULL) THEN 1 ELSE 0 END AS is_open
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, ready_error, CAST(signal_t - t0 + release_ticks AS DOUBLE) + ready_error AS ready_by, CASE WHEN is_contradicted = 1 THEN 2 WHEN is_needed = 1 AND release_ticks IS NULL THEN 1 ELSE 0 END AS is_open
   FROM released
 )
 SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
-       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth
+       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth, error_ticks, ready_error, ready_by
 FROM opened WHERE width = 1
 UNION ALL
 SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
@@ -105,5 +107,6 @@ SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge
        MAX(is_free) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_free,
        MAX(is_open) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_open,
        CAST(ROW_NUMBER() OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id
-                          ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, edge_kind) AS INT) AS nth
+                          ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, edge_kind) AS INT) AS nth,
+       error_ticks, ready_error, MAX(ready_by) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS ready_by
 FROM opened WHERE width > 1

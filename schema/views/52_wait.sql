@@ -1,12 +1,14 @@
 -- wait: every complete stall span of one lane, its binding edge (see wait_edge), its verdict, and how its ticks divide.
 -- verdict, the first that holds:
 --   free           no edge is needed, and at least one is free
---   unknown        no edge is needed (none declared), or some needed edge has no signal, is contradicted or has an unknown release
+--   unknown        no edge is needed (none declared), or some needed edge has no signal, is contradicted or has an unknown release, or two clocks leave open which of the below holds: see reason
 --   other          more than half of the wait lies after ready, and more than 16 satisfied waits would take, 16 * (wait_floor + one clock step):
 --                  something that no edge declares kept the lane. Never where no floor is known. For a free wait, and where ready is before the begin, the begin counts as ready.
 --   not_blocked    ready at or before the begin
 --   producer_late  signal after the begin
 --   in_flight      signal at or before the begin, ready after it
+--   Signals from other CTAs are known to error_ticks: each of these must hold whatever the error is (not_blocked for all needed edges of the wait, by ready_by).
+-- reason, of an unknown one: no edge; no signal; contradicted; release unknown; within clock error. '' for others.
 -- At a symmetric barrier (mechanism 'bar_sync') everybody pays the release after the last arrival, so a wait whose binding signal is not after its begin is satisfied:
 --   it arrived last.
 -- wait_floor = what a satisfied wait costs (stamps and test): floor_ticks of the span type, rounded; else the smallest satisfied wait (free, or ready at or before the begin)
@@ -18,24 +20,26 @@ WITH named AS (
   FROM wait_kind
 ), settled AS (
   SELECT x.capture_id, x.lane, x.wait_kind, x.edge_kind, x.iteration, x.span_id, x.t0, x.t1, x.step_ticks, x.edges, k.floor_kind, k.calibrated_floor, CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind,
-         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks,
+         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks, x.error_ticks, x.ready_error,
          CASE WHEN x.edges = 0 AND x.is_free = 1 THEN 'free'
-              WHEN x.edges = 0 OR x.is_open = 1 THEN 'unknown'
-              WHEN x.t0 - x.signal_t >= x.release_ticks OR (k.is_symmetric = 1 AND x.signal_t <= x.t0) THEN 'not_blocked'
-              WHEN x.signal_t > x.t0 THEN 'producer_late' ELSE 'in_flight' END AS cause
+              WHEN x.edges = 0 OR x.is_open > 0 THEN 'unknown'
+              WHEN x.ready_by <= 0 OR (k.is_symmetric = 1 AND x.t0 - x.signal_t >= x.error_ticks) THEN 'not_blocked'
+              WHEN x.signal_t - x.t0 > x.error_ticks THEN 'producer_late'
+              WHEN x.t0 - x.signal_t >= x.error_ticks AND x.signal_t - x.t0 + x.release_ticks > x.ready_error THEN 'in_flight' ELSE 'unknown' END AS cause,
+         CASE WHEN x.edges = 0 THEN 'no edge' WHEN x.found < x.edges THEN 'no signal' WHEN x.is_open = 2 THEN 'contradicted' WHEN x.is_open = 1 THEN 'release unknown' ELSE 'within clock error' END AS why
   FROM wait_edge x
   JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
   LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
   LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
   WHERE x.nth = 1
 ), floored AS (
-  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, cause,
-         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks ELSE t1 - t0 END AS after_ready,
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, cause, why,
+         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks - ready_error ELSE t1 - t0 END AS after_ready,
          COALESCE(calibrated_floor, MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, floor_kind, unit_kind),
                   MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, unit_kind)) AS known_floor
   FROM settled
 ), judged AS (
-  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, COALESCE(known_floor, 0) AS wait_floor,
+  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, why, COALESCE(known_floor, 0) AS wait_floor,
          CASE WHEN cause <> 'unknown' AND 2 * after_ready > t1 - t0 AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict
   FROM floored
 )
@@ -46,7 +50,8 @@ SELECT x.capture_id, x.lane, l.launch, l.cta, l.warp, k.role, k.span, k.barrier,
        x.wait_floor, x.verdict,
        CASE WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.ticks - x.wait_floor ELSE 0 END AS blocked_ticks,
        CASE WHEN x.verdict = 'unknown' THEN 0 WHEN x.verdict IN ('producer_late', 'in_flight', 'other') AND x.ticks > x.wait_floor THEN x.wait_floor ELSE x.ticks END AS satisfied_ticks,
-       CASE WHEN x.verdict = 'unknown' THEN x.ticks ELSE 0 END AS unjudged_ticks
+       CASE WHEN x.verdict = 'unknown' THEN x.ticks ELSE 0 END AS unjudged_ticks,
+       CASE WHEN x.is_bound = 1 THEN x.error_ticks END AS error_ticks, CASE WHEN x.verdict = 'unknown' THEN x.why ELSE '' END AS reason
 FROM judged x
 JOIN named k ON k.capture_id = x.capture_id AND k.wait_kind = x.wait_kind AND k.edge_kind = x.edge_kind
 LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
