@@ -105,16 +105,32 @@ def _table(lake: Lake, name: str, index: Index, keep: float, done: Compacted) ->
     parts: dict[Partition, list[DataFile]] = {}
     for file in counted:
         parts.setdefault(Partition(file.major, file.arch, file.month), []).append(file)
-    for part, held in sorted(parts.items()):
-        _partition(lake, name, index, part, held, done)
+    old: list[str] = []
+    new: list[str] = []
+    dropped = 0
+    try:
+        for part, held in sorted(parts.items()):
+            gone, made, lost = _partition(lake, name, index, part, held)
+            old, new, dropped = [*old, *gone], [*new, *made], dropped + lost
+        if old:
+            catalogs.commit(lake.catalog, name, add=new, remove=old, why="compact")
+    except BaseException:
+        lake.store.remove_quietly(new)
+        raise
+    done.joined += len(old)
+    done.written += len(new)
+    done.dropped += dropped if name not in (INDEX, SUMMARISED) and name not in lake_schema()["summaries"] else 0
 
 
-def _partition(lake: Lake, name: str, index: Index, part: Partition, files: list[DataFile], done: Compacted) -> None:
+def _partition(
+    lake: Lake, name: str, index: Index, part: Partition, files: list[DataFile]
+) -> tuple[list[str], list[str], int]:
+    """Write anew what is to be joined or cleaned; gives the files to replace, the new ones, and how many rows went."""
     small = [f for f in files if f.bytes < lake_schema()["least_file_bytes"]]
     dirty = [f for f in files if any(f.least <= c and (not f.most or c <= f.most) for c, _ in index.removed)]
     chosen = sorted({*(small if len(small) > 1 else []), *dirty}, key=lambda f: f.uri)
     if not chosen:
-        return
+        return [], [], 0
     source = scan(lake.store, chosen, evolved=True)
     condition = gone_sql(index)
     counts = fetch(
@@ -122,19 +138,10 @@ def _partition(lake: Lake, name: str, index: Index, part: Partition, files: list
         f"SELECT capture_id, COUNT(*) AS n FROM {source} {f'WHERE {condition}' if condition else ''} "
         "GROUP BY capture_id ORDER BY capture_id",
     ).to_pylist()
-    left = sum(row["n"] for row in counts)
-    dropped = sum(f.rows for f in chosen) - left
-    if len(chosen) == 1 and not dropped:
-        return
-    uris = _rewrite(lake, name, part, source, condition, counts)
-    try:
-        catalogs.commit(lake.catalog, name, add=uris, remove=[f.uri for f in chosen], why="compact")
-    except BaseException:
-        lake.store.remove_quietly(uris)
-        raise
-    done.joined += len(chosen)
-    done.written += len(uris)
-    done.dropped += dropped if name not in (INDEX, SUMMARISED) and name not in lake_schema()["summaries"] else 0
+    lost = sum(f.rows for f in chosen) - sum(row["n"] for row in counts)
+    if len(chosen) == 1 and not lost:
+        return [], [], 0
+    return [f.uri for f in chosen], _rewrite(lake, name, part, source, condition, counts), lost
 
 
 def _rewrite(

@@ -17,7 +17,7 @@ from wsformat.lake.catalog import names
 from wsformat.lake.content import digests
 from wsformat.lake.index import fetch, lookup, quote, resolve, visible_sql
 from wsformat.lake.layout import INDEX, MANIFESTS, lake_schema, own_columns
-from wsformat.lake.query import Snapshot, additions, prune, snapshot, table_sql
+from wsformat.lake.query import Snapshot, origins, prune, snapshot, table_sql
 from wsformat.lake.stage import ordered
 from wsformat.manifest import Manifest
 from wsformat.tables import conform, format_version, tables
@@ -108,9 +108,9 @@ def read_captures(lake: Lake, captures: Sequence[str], wanted: Iterable[str]) ->
 
 def _read(lake: Lake, found: Snapshot, captures: list[str], wanted: Iterable[str]) -> dict[str, pa.Table]:
     jobs = {}
-    adds = additions(lake, found.index, captures)
+    places = origins(lake, found.index, captures)
     for name in wanted:
-        files = prune(found.files.get(name, []), captures, adds)
+        files = prune(found.files.get(name, []), captures, places)
         part = Snapshot(found.index, {**found.files, name: files}, found.evolved, found.columns)
         if files or name == INDEX:
             chosen = f"= {quote(captures[0])}" if len(captures) == 1 else "IN (SELECT unnest(?))"

@@ -74,15 +74,15 @@ class Lake:
                     "Give it by the environment, such as AWS_SECRET_ACCESS_KEY, or in pyiceberg's configuration.",
                 )
         store = open_store(place, given)
-        if store.exists(NAME):
-            raise OutputExists(f"{store.path(store.uri)}: is a lake already")
-        if store.listing(""):
-            raise OutputExists(f"{store.path(store.uri)}: is not empty; nothing was written")
         if not catalog and not store.local:
             raise BadRequest(
                 f"{store.uri}: SQLite cannot lie in an object store, so a lake there needs a catalog elsewhere",
                 "Such as --catalog sqlite:////home/me/lake.sqlite, postgresql+psycopg2://HOST/DB, or a REST catalog.",
             )
+        if store.exists(NAME):
+            raise OutputExists(f"{store.path(store.uri)}: is a lake already")
+        if store.listing(""):
+            raise OutputExists(f"{store.path(store.uri)}: is not empty; nothing was written")
         if store.local:
             os.makedirs(store.path(store.uri), exist_ok=True)
         config = {"format": "wsformat-lake", "version": lake_schema()["version"], "catalog": catalog, "options": given}
@@ -145,8 +145,9 @@ class Lake:
         if known is not None and known[0] == table.metadata_location:
             return known[1], known[2]
         if not table.location().startswith(f"{self.store.uri}/"):
+            made = table.location().rsplit("/", 1)[0]
             raise MalformedInput(
-                f"{self.name}: was made at {table.location().rsplit('/', 1)[0]} and was moved; Iceberg names are absolute",
+                f"{self.name}: was made at {made} and moved; Iceberg keeps absolute names",
                 "Move it back, or add its bundles to a new lake (`wsformat lake get` writes them).",
             )
         files = catalogs.files(table)

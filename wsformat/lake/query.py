@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 60.0
 """How long the files of a table are taken from memory while the index does not change; far below the retention."""
 MOST_READS = 20
+ICEBERG_TYPES = {"int": "INTEGER", "long": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "string": "VARCHAR"}
 """How often the tables are read anew when captures are removed in between."""
 
 
@@ -42,14 +43,14 @@ class Snapshot:
         index: the index.
         files: per table name the data files that count.
         evolved: tables whose files need not all have the same columns.
-        columns: per table name all its columns.
+        columns: per table name all its columns with their SQL types.
         captures: the captures that were chosen, None for all.
     """
 
     index: Index
     files: dict[str, list[DataFile]]
     evolved: frozenset[str]
-    columns: dict[str, list[str]]
+    columns: dict[str, dict[str, str]]
     captures: list[str] | None = None
 
 
@@ -86,9 +87,11 @@ def snapshot(lake: Lake, wanted: Iterable[str], *, where: str = "") -> Snapshot:
         files[SUMMARISED] = found[SUMMARISED][1]
     captures = choose(lake, index, where) if where else None
     if captures is not None:
-        adds = additions(lake, index, captures)
+        places = origins(lake, index, captures)
         files = {
-            name: listed if name in lake_schema()["summaries"] or name == SUMMARISED else prune(listed, captures, adds)
+            name: listed
+            if name in lake_schema()["summaries"] or name == SUMMARISED
+            else prune(listed, captures, places)
             for name, listed in files.items()
         }
     known = {name: table for name, (table, _) in found.items() if table is not None}
@@ -97,7 +100,7 @@ def snapshot(lake: Lake, wanted: Iterable[str], *, where: str = "") -> Snapshot:
         index,
         {name: files[name] for name in files if name in known},
         frozenset(name for name, table in known.items() if len(table.metadata.schemas) > 1),
-        {name: [field.name for field in table.schema().fields] for name, table in known.items()},
+        {name: {f.name: ICEBERG_TYPES[str(f.field_type)] for f in t.schema().fields} for name, t in known.items()},
         captures,
     )
 
@@ -136,20 +139,24 @@ def choose(lake: Lake, index: Index, where: str) -> list[str]:
     return ids
 
 
-def additions(lake: Lake, index: Index, captures: Sequence[str]) -> set[str]:
-    """The additions that brought those captures."""
+def origins(lake: Lake, index: Index, captures: Sequence[str]) -> set[tuple[str, str, str]]:
+    """Addition, architecture and month of those captures: where their rows can be."""
     if not index.files or not captures:
         return set()
-    sql = f"SELECT DISTINCT lake_add FROM ({visible_sql(lake, index)}) WHERE capture_id IN (SELECT unnest(?))"
-    return set(fetch(lake, sql, [list(captures)]).column(0).to_pylist())
+    sql = f"""SELECT DISTINCT lake_add, lake_arch, lake_month FROM ({visible_sql(lake, index)})
+              WHERE capture_id IN (SELECT unnest(?))"""
+    return {tuple(row.values()) for row in fetch(lake, sql, [list(captures)]).to_pylist()}
 
 
-def prune(files: Sequence[DataFile], captures: Sequence[str], adds: set[str]) -> list[DataFile]:
-    """The files that can hold rows of those captures (in order): by addition, and by first and last capture in them."""
+def prune(files: Sequence[DataFile], captures: Sequence[str], places: set[tuple[str, str, str]]) -> list[DataFile]:
+    """The files that can hold rows of those captures (in order): by origin, and by first and last capture in them."""
     found = []
+    parts = {(arch, month) for _, arch, month in places}
     for file in files:
         kind, identifier = owner(file.uri)
-        if kind == "add" and identifier not in adds:
+        if (file.arch, file.month) not in parts or (
+            kind == "add" and (identifier, file.arch, file.month) not in places
+        ):
             continue
         place = bisect_left(captures, file.least)
         if file.most == "" or (place < len(captures) and captures[place] <= file.most):
@@ -271,18 +278,21 @@ def table_sql(lake: Lake, found: Snapshot, name: str, *, own: bool = False) -> s
     if name == INDEX:
         if not found.index.files:
             return f"SELECT * FROM ({_nothing(name)})"
-        body = f"SELECT {_columns(found, name, own=True)} FROM ({visible_sql(lake, found.index)})"
+        body = (
+            f"SELECT {_columns(lake, found, name, found.index.files, own=True)} FROM ({visible_sql(lake, found.index)})"
+        )
         return body if found.captures is None else f"{body} SEMI JOIN lake_chosen USING (capture_id)"
     files = found.files.get(name, [])
     if not files:
         return _nothing(name, found.columns.get(name))
-    shown = _columns(found, name, own=own)
     clean, dirty = _split(found.index, files)
     parts = []
     evolved = name in found.evolved
     if clean:
+        shown = _columns(lake, found, name, clean, own=own)
         parts.append(f"SELECT {shown} FROM {scan(lake.store, clean, evolved=evolved)}")
     if dirty:
+        shown = _columns(lake, found, name, dirty, own=own)
         parts.append(f"SELECT {shown} FROM {scan(lake.store, dirty, evolved=evolved)} WHERE {gone_sql(found.index)}")
     body = " UNION ALL ".join(parts)
     if found.captures is not None:
@@ -304,11 +314,20 @@ def _split(index: Index, files: Sequence[DataFile]) -> tuple[list[DataFile], lis
     return clean, dirty
 
 
-def _columns(found: Snapshot, name: str, *, own: bool) -> str:
+def _columns(lake: Lake, found: Snapshot, name: str, files: Sequence[DataFile], *, own: bool) -> str:
+    """The columns of a table over some of its files; one that none of them has is null, or its default."""
     base = base_columns(name)
+    present = set(found.columns[name])
+    if name in found.evolved:
+        present = set(fetch(lake, f"SELECT * FROM {scan(lake.store, files, evolved=True)} LIMIT 0").column_names)
     items = []
-    for column in found.columns[name]:
+    for column, sql_type in found.columns[name].items():
         if column in own_columns(name) and not own:
+            continue
+        if column not in present:
+            literal = DEFAULTS[base[column][0]] if column in base else None
+            shown = "NULL" if literal is None else quote(literal) if isinstance(literal, str) else str(literal)
+            items.append(f'CAST({shown} AS {sql_type}) AS "{column}"')
             continue
         kind, nullable = base.get(column, ("", True))
         if kind and not nullable and name in found.evolved:
@@ -320,11 +339,12 @@ def _columns(found: Snapshot, name: str, *, own: bool) -> str:
     return ", ".join(items)
 
 
-def _nothing(name: str, columns: Sequence[str] | None = None) -> str:
+def _nothing(name: str, columns: dict[str, str] | None = None) -> str:
     """SELECT without rows that has the columns of a table."""
     base = base_columns(name)
     if not base:
-        return f"SELECT {', '.join(f'NULL AS {c}' for c in columns or ['capture_id'])} WHERE FALSE"
+        shown = ", ".join(f'CAST(NULL AS {t}) AS "{c}"' for c, t in (columns or {"capture_id": "VARCHAR"}).items())
+        return f"SELECT {shown} WHERE FALSE"
     kinds = {column: kind for column, (kind, _) in base.items()}
     if name == INDEX:
         kinds |= own_columns(name)
