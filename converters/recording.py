@@ -78,8 +78,8 @@ class Recording:
         clocks, anchors, launches: rows of those tables as far as known.
         attributes: (table, number in this recording (0 for captures), name, type, value).
         span_attributes: (name, numbers of spans, texts): JSON or text, many at once.
-        span_texts: the same, too large to hold: (name, how many, function that gives (numbers of spans, texts) in
-            parts).
+        span_texts: the same, too large to hold: (name, how many rows they weigh, function that gives (numbers of
+            spans, texts) in parts).
         launch_columns: columns of further launches, after those of ``launches``, all of one length.
         findings: (subject, text).
         losses: see :data:`wsformat.provenance.LOSSES`.

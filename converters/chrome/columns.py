@@ -45,9 +45,11 @@ class Arguments:
 
     Attributes:
         rows: the event of each, ascending.
+        bytes: length of all texts.
     """
 
     rows: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    bytes: int = 0
     first: list[int] = field(default_factory=lambda: [0])
     held: list[Callable[[], pa.Table]] = field(default_factory=list)
     spill: Spill = field(default_factory=lambda: Spill(8 * IN_MEMORY))
@@ -55,6 +57,7 @@ class Arguments:
     def keep(self, texts: pa.Array) -> None:
         """Add the arguments of the next events that have some."""
         if len(texts):
+            self.bytes += texts.nbytes
             self.held.append(self.spill.keep(pa.table({"args": texts})))
             self.first.append(self.first[-1] + len(texts))
 

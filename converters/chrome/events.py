@@ -21,6 +21,9 @@ from wsformat.converters.interner import plain_text
 from wsformat.converters.pairing import pair
 from wsformat.converters.recording import Array, Instants, Recording, Row, Spans
 
+LINE = 64
+"""Bytes of arguments that weigh as much as a row."""
+
 
 def convert(trace: Trace, unit: Unit, *, keep_args: bool, where: str) -> Converted:
     """Read what the events of the format mean.
@@ -271,4 +274,4 @@ def _arguments(done: Converted) -> None:
     for name, pair_of in (("args", begins), ("args.end", ends)):
         if pair_of:
             number = len(args) if name == "args" else int((args.number(pair_of[0]) >= 0).sum())
-            done.recording.span_texts.append((name, number, partial(parts, *pair_of)))
+            done.recording.span_texts.append((name, max(number, args.bytes // LINE), partial(parts, *pair_of)))
