@@ -20,6 +20,7 @@ from wsformat.cli import (
     digest,
     doctor,
     files,
+    grid,
     hardware,
     iterations,
     lake,
@@ -91,6 +92,7 @@ app.command("waits", rich_help_panel=LOOK)(waits.waits)
 app.command("overlap", rich_help_panel=LOOK)(overlap.overlap)
 app.command("iterations", rich_help_panel=LOOK)(iterations.iterations)
 app.command("passes", rich_help_panel=LOOK)(passes.passes)
+app.command("grid", rich_help_panel=LOOK)(grid.grid)
 app.command("critical-path", rich_help_panel=LOOK)(critical.critical_path)
 app.command("view", rich_help_panel=LOOK)(picture.view)
 app.command("open", rich_help_panel=LOOK)(serve.open_)
