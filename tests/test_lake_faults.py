@@ -17,6 +17,8 @@ from wsformat.lake import catalog as catalogs
 from wsformat.lake.catalog import CommitConflict
 from wsformat.lake.query import snapshot
 
+INDEX_COMMIT = 99
+"""The last commit of an addition, whatever its number is."""
 ADD = """
 import sys
 from wsformat.lake import Lake
@@ -108,7 +110,7 @@ def test_killed_writers_leave_nothing_half_visible(tmp_path: Path) -> None:
     assert (found.captures, found.problems, found.unfinished, found.orphans) == (4, [], 0, 0)
 
 
-@pytest.mark.parametrize("step", range(0, 14, 3))
+@pytest.mark.parametrize("step", [0, 4, 8, INDEX_COMMIT])
 def test_a_writer_that_dies_at_any_commit_is_as_if_it_had_never_been(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +121,7 @@ def test_a_writer_that_dies_at_any_commit_is_as_if_it_had_never_been(
 
     def dying(*args: object, **options: object) -> None:
         calls.append(args)
-        if len(calls) > step:
+        if len(calls) > step or (step == INDEX_COMMIT and args[1] == "captures"):
             raise KeyboardInterrupt
         real(*args, **options)  # type: ignore[arg-type]
 

@@ -61,6 +61,21 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Lake:
             }
         )
     )
+    tiles = case.identity("a prediction for a tile")
+    bundles.append(
+        Bundle.from_tables(
+            {
+                "captures": [
+                    {"capture_id": tiles, "experiment": "v0.0", "kind": "predicted", "completeness": "complete"}
+                ],
+                "predictions": [{"capture_id": tiles, "resource": "tensor", "cycles": 8000.0, "is_bottleneck": True}],
+                "attributes": [
+                    {"capture_id": tiles, "table_name": "captures", "name": "budget", "type": "json"}
+                    | {"value": '{"roles": {"consumer": {"steps": 8}}}'}
+                ],
+            }
+        )
+    )
     lake.add(bundles)
     lake.add([case.SAMPLES / f"{name}.wsformat" for name in ("gemm_perturbation", "gemm_balanced")])
     return lake

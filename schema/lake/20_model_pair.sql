@@ -1,9 +1,11 @@
 -- model_pair: every prediction of a resource in total (role '') that names the bottleneck, beside what was measured in its experiment or its own capture.
 -- measured_ticks: ticks an iteration, in cycles: the clean slope where there is one (method clean slope), else the slowest role of the recorded capture (start_to_start),
--- which the stamps disturb. error: measured over predicted, minus 1.
+-- which the stamps disturb. error: measured over predicted, minus 1. A budget that names steps (iterations of a role in one unit) counts another unit than one iteration
+-- and is left out: reconcile knows how to compare it.
 WITH predicted AS (
   SELECT p.capture_id AS prediction_id, c.experiment, p.resource, p.kind, p.cycles, p.created_unix_ns
-  FROM predictions p JOIN captures c ON c.capture_id = p.capture_id WHERE p.role = '' AND p.is_bottleneck AND p.cycles > 0
+  FROM predictions p JOIN captures c ON c.capture_id = p.capture_id LEFT JOIN attributes a ON a.capture_id = p.capture_id AND a.table_name = 'captures' AND a.name = 'budget' AND a.value LIKE '%"steps"%'
+  WHERE p.role = '' AND p.is_bottleneck AND p.cycles > 0 AND a.capture_id IS NULL
 ), clean AS (
   SELECT c.experiment, CASE WHEN c.experiment = '' THEN c.capture_id ELSE '' END AS alone, AVG(s.slope_ticks) AS ticks
   FROM slope s JOIN captures c ON c.capture_id = s.capture_id WHERE s.kind = 'clean' AND s.unit = 'cycle' AND s.slope_ticks > 0

@@ -87,6 +87,11 @@ def load(catalog: Any, name: str) -> Any:
         return patiently(lambda: catalog.load_table((NAMESPACE, name)))
     except NoSuchTableError:
         return None
+    except FileNotFoundError as error:
+        raise MalformedInput(
+            f"table {name}: its metadata is gone: {_first_line(error)}",
+            "Was the lake moved? Iceberg keeps absolute names: move it back, or add its bundles to a new lake.",
+        ) from error
 
 
 def names(catalog: Any) -> list[str]:
