@@ -35,8 +35,8 @@ class Variant(problem.Variant):
     def spec(self) -> dict[str, Any]:
         """That of ``gemm_hopper``, but the epilogue comes once a tile, and in clusters both barriers join both CTAs.
 
-        The signal of ``empty`` is the stamp before the arrival: the one after it was seen up to 850 cycles late, where the
-        stores of a tile kept the warp, and then the producer seems to go on before it was let.
+        The signal of ``empty`` is the stamp before the arrival: the one after it was seen up to 850 cycles late, where
+        the stores of a tile kept the warp, and then the producer seems to go on before it was let.
         """
         spec: dict[str, Any] = json.loads((files(__package__) / "gemm_hopper.json").read_text())
         spec["_comment"] = "Example gemm_persistent.cu."
