@@ -10,6 +10,7 @@ Read the ratios: absolute times depend on the machine. Nothing here is a test.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import resource
@@ -27,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 import buffers
+import trace_files
 
 VIEWS = ("span", "role_state", "overlap", "wait", "role_summary", "iteration_summary", "early_signal", "timeline_ns")
 BASELINE_EVENTS = 200_000
@@ -203,6 +205,39 @@ def measure_real() -> list[dict[str, Any]]:
     return rows
 
 
+LOOKS = ("show", "report")
+
+
+def step_look(command: str, bundle: str, target: str) -> dict[str, Any]:
+    """A whole command as people run it; seconds of CPU, all threads, with the start of Python."""
+    words = [sys.executable, "-m", "wsformat", command, bundle, *(["-o", target] if command == "report" else [])]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    result = {"seconds": used, "gib": after.ru_maxrss / 2**20, "rows": 1}
+    return result | ({"bytes": Path(target).stat().st_size} if command == "report" else {})
+
+
+def measure_looks(folder: Path) -> list[dict[str, Any]]:
+    """`show` and `report` of a capture that ships, and of a million spans on 132 CTAs."""
+    from wsformat.converters.registry import import_files
+
+    inside = folder / "looks"
+    inside.mkdir()
+    buffer, meta, iterations, _ = buffers.write(inside, buffers.STAMPS_AN_ITERATION * 1_000_000 // 6)
+    large, small = str(inside / "ring.wsformat"), str(inside / "gemm.wsformat")
+    in_a_process("import", str(buffer), str(meta), str(iterations), large)
+    with as_file(files("wsformat.samples")) as samples:
+        options = {"spec": str(samples / "gemm_roles.json"), "meta": [str(samples / "balanced_r0.meta")]}
+        import_files([samples / "balanced_r0.i32"], options).write(small)
+    return [
+        row(f"wsformat {command}, {what}; CPU seconds", in_a_process("look", command, out, f"{out}.{command}.html"))
+        for what, out in (("a capture that ships", small), ("a million spans on 132 CTAs", large))
+        for command in LOOKS
+    ]
+
+
 def step_ncu(size: str) -> dict[str, Any]:
     """A large CSV of Nsight Compute; the ratio is the one to read."""
     import ncu
@@ -222,6 +257,38 @@ def measure_ncu(size: int) -> list[dict[str, Any]]:
     found = in_a_process("ncu", str(size))
     what = f"import ncu raw page of {found['megabytes']:.0f} MB: {found['times pyarrow.csv']:.1f} times pyarrow.csv"
     return [row(what, found)]
+
+
+def step_foreign(trace: str) -> dict[str, Any]:
+    """A large trace of another tool into a bundle, and the same bytes through the standard library's JSON."""
+    from wsformat.converters.registry import import_files
+
+    path = Path(trace)
+    start = time.process_time()
+    bundle = import_files([path], {}).write(path.with_suffix(".wsformat"), force=True)
+    seconds = time.process_time() - start
+    return {"seconds": seconds, "gib": peak_gib(), "rows": bundle.rows("spans"), "megabytes": path.stat().st_size / 1e6}
+
+
+def step_loads(trace: str) -> dict[str, Any]:
+    """The baseline: the whole file as Python objects."""
+    start = time.process_time()
+    with (gzip.open if trace.endswith(".gz") else open)(trace, "rb") as file:
+        count = len(json.load(file)["traceEvents"])
+    return {"seconds": time.process_time() - start, "gib": peak_gib(), "rows": count}
+
+
+def measure_foreign(size: float) -> list[dict[str, Any]]:
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        for path in (Path(name) / "large.json", Path(name) / "large.json.gz"):
+            trace_files.chrome(path, size)
+            base, found = in_a_process("loads", str(path)), in_a_process("foreign", str(path))
+            times, memory = found["seconds"] / base["seconds"], found["gib"] / base["gib"]
+            text = f"import {path.name}, {size / 1e6:.0f} MB of text"
+            what = f"{text}: CPU {times:.1f}, memory {memory:.2f} times json.load"
+            rows.append(row(what, found))
+    return rows
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -247,6 +314,9 @@ def main() -> None:
         "json": step_json,
         "export": step_export,
         "ncu": step_ncu,
+        "foreign": step_foreign,
+        "loads": step_loads,
+        "look": step_look,
     }
     if sys.argv[1:2] == ["--step"]:
         print(json.dumps(steps[sys.argv[2]](*sys.argv[3:])))
@@ -254,11 +324,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stamps", type=float, default=20e6, help="size of the synthetic capture")
     parser.add_argument("--csv-bytes", type=float, default=100e6, help="size of the Nsight Compute file")
+    parser.add_argument("--trace-bytes", type=float, default=200e6, help="size of the large Chrome trace in")
     parser.add_argument("--slices", type=float, default=10e6, help="size of the large traces out")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args()
     rows = measure(int(chosen.stamps)) + measure_real() + measure_ncu(int(chosen.csv_bytes))
+    rows += measure_foreign(chosen.trace_bytes)
     with tempfile.TemporaryDirectory() as name:
+        rows += measure_looks(Path(name))
         rows += measure_traces(Path(name), int(chosen.slices))
     if chosen.json:
         print(json.dumps(rows, indent=1))

@@ -40,22 +40,28 @@ def _chrome_parts() -> Iterator[tuple[str, int]]:
         for n in range(number, number + PART):
             lane, turn = n % LANES, n // LANES
             start, length = turn * 4007 + lane * 13, 1500 + n % 1999
-            place = f'"pid": {1 + lane // 16}, "tid": {100 + lane}'
-            when = f'"ts": {BASE_US + start // 1000}.{start % 1000:03d}'
+            here, when = _place(lane), f'"ts": {_us(BASE_US * 1000 + start)}'
             lines.append(
-                f'{{"ph": "X", "cat": "kernel", "name": "gemm_{n % 97}", {place}, {when}, '
-                f'"dur": {length // 1000}.{length % 1000:03d}, "args": {{"External id": {n}, "grid": [{n % 128}, 1, 1]}}}}'
+                f'{{"ph": "X", "cat": "kernel", "name": "gemm_{n % 97}", {here}, {when}, "dur": {_us(length)}, '
+                f'"args": {{"External id": {n}, "grid": [{n % 128}, 1, 1]}}}}'
             )
             if n % 16 == 0:
-                lines.append(f'{{"ph": "s", "id": {n}, "cat": "ac2g", "name": "ac2g", {place}, {when}}}')
-                lines.append(
-                    f'{{"ph": "f", "bp": "e", "id": {n}, "cat": "ac2g", "name": "ac2g", "pid": {1 + (lane + 7) % 64 // 16}, '
-                    f'"tid": {100 + (lane + 7) % 64}, "ts": {BASE_US + (start + 4107) // 1000}.{(start + 4107) % 1000:03d}}}'
-                )
+                there, later = _place((lane + 7) % LANES), f'"ts": {_us(BASE_US * 1000 + start + 4107)}'
+                arrow = f'"id": {n}, "cat": "ac2g", "name": "ac2g"'
+                lines.append(f'{{"ph": "s", {arrow}, {here}, {when}}}')
+                lines.append(f'{{"ph": "f", "bp": "e", {arrow}, {there}, {later}}}')
             if n % 64 == 0:
-                lines.append(f'{{"ph": "C", "name": "queue", {place}, {when}, "args": {{"depth": {n % 9}}}}}')
+                lines.append(f'{{"ph": "C", "name": "queue", {here}, {when}, "args": {{"depth": {n % 9}}}}}')
         number += PART
         yield ",\n".join(lines) + ",\n", PART
+
+
+def _us(ns: int) -> str:
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def _place(lane: int) -> str:
+    return f'"pid": {1 + lane // 16}, "tid": {100 + lane}'
 
 
 if __name__ == "__main__":
