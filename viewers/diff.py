@@ -42,7 +42,8 @@ class Compared:
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         return {
-            "method": self.a.method, "kind": self.a.kind, "role": self.a.role, "grid_ctas": self.a.grid_ctas,
+            "method": self.a.method, "kind": self.a.kind, "pass": self.a.part, "role": self.a.role,
+            "grid_ctas": self.a.grid_ctas,
             "trips_low": self.a.trips[0] if self.a.trips else None,
             "trips_high": self.a.trips[-1] if self.a.trips else None,
             "a": self.a.value, "b": self.b.value, "change": self.change, **self.noise.to_json(),
@@ -354,10 +355,29 @@ def _per(first: Compared, unit: str) -> str:
     return f"{word} a CTA" if first.a.method == "lifetime" else f"{word} an iteration"
 
 
+def _mover(change: float, path: tuple[dict[str, Any], ...]) -> int | None:
+    """The row of the path that moved most the way the speed did.
+
+    The path may run over one of two like roles in A and over the other one in B: then what the one loses the other
+    gains. So the kind of piece is chosen by its sum over all roles, and only then the role.
+    """
+    net: dict[tuple[str, str, str], float] = {}
+    for row in path:
+        kind = (row["kind"], row["span"], row["barrier"])
+        net[kind] = net.get(kind, 0.0) + row["change"]
+    if not net:
+        return None
+    most = max(net, key=lambda kind: net[kind] * change)
+    if net[most] * change <= 0:
+        return None
+    own = [n for n, row in enumerate(path) if (row["kind"], row["span"], row["barrier"]) == most]
+    return max(own, key=lambda n: path[n]["change"] * change)
+
+
 def _moved(change: float, path: tuple[dict[str, Any], ...], waits: tuple[dict[str, Any], ...]) -> list[str | Number]:
     """What moved the same way as the speed: the largest piece of the path, and the wait that changed most."""
     parts: list[str | Number] = []
-    place = next((n for n, row in enumerate(path) if row["change"] * change > 0), None)
+    place = _mover(change, path)
     if place is not None and abs(path[place]["change"]) >= 1:
         row = path[place]
         on = row["barrier"] or row["span"]

@@ -25,6 +25,7 @@ class Speed:
     Attributes:
         method: slope, lifetime or start_to_start.
         kind: of the launches: clean, stamped.
+        part: number of the stamped pass, of launches with several; -1 else.
         role: for start_to_start; '' else.
         grid_ctas, trips: only the same are compared.
         value: ticks an iteration; of a lifetime, ticks.
@@ -33,6 +34,7 @@ class Speed:
 
     method: str
     kind: str
+    part: int
     role: str
     grid_ctas: int
     trips: tuple[int, ...]
@@ -42,7 +44,7 @@ class Speed:
     @property
     def key(self) -> tuple[Any, ...]:
         """What two versions must share to be compared: like with like."""
-        return (self.method, self.kind, self.role, self.grid_ctas, self.trips)
+        return (self.method, self.kind, self.part, self.role, self.grid_ctas, self.trips)
 
 
 @dataclass(frozen=True)
@@ -158,11 +160,11 @@ def _by_launches(asker: Asker, capture: dict[str, Any]) -> Iterable[Speed]:
     for row in asker.rows(f"SELECT x.* FROM slope x {own} AND x.slope_ticks IS NOT NULL ORDER BY ALL"):
         trips = (row["trips_low"], row["trips_high"])
         lifetimes = {n: np.array(groups.get(_alike(row), {}).get(n, []), np.float64) for n in trips}
-        yield Speed("slope", row["kind"], "", row["grid_ctas"], trips, row["slope_ticks"], lifetimes)
+        yield Speed("slope", row["kind"], row["pass"], "", row["grid_ctas"], trips, row["slope_ticks"], lifetimes)
     for alike, found in groups.items():
         for trips_, ticks in sorted(found.items()):
             lifetimes = {trips_: np.array(ticks, np.float64)}
-            yield Speed("lifetime", alike[1], "", alike[4], (trips_,), float(np.median(ticks)), lifetimes)
+            yield Speed("lifetime", alike[1], alike[2], "", alike[4], (trips_,), float(np.median(ticks)), lifetimes)
 
 
 def _alike(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -171,4 +173,4 @@ def _alike(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _by_start(seen: Seen, grid: int) -> Iterable[Speed]:
     for row in seen.iterations.rows:
-        yield Speed("start_to_start", "stamped", row["role"], grid, (), row["mean_ticks"], {})
+        yield Speed("start_to_start", "stamped", -1, row["role"], grid, (), row["mean_ticks"], {})
