@@ -85,9 +85,12 @@ def written(folder: Path, bundles: Sequence[Bundle]) -> list[Path]:
     return paths
 
 
-def rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows in an order of their own; texts are plain."""
-    return sorted(table.to_pylist(), key=lambda row: json.dumps(row, sort_keys=True, default=str))
+def rows(table: pa.Table, digits: int = 17) -> list[dict[str, Any]]:
+    """Rows in an order of their own; doubles with so many digits, as sums in another order differ in the last."""
+    found = table.to_pylist()
+    if digits < 17:
+        found = [{k: float(f"{v:.{digits}g}") if isinstance(v, float) else v for k, v in r.items()} for r in found]
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))
 
 
 def same(one: Bundle, other: Bundle) -> bool:

@@ -32,14 +32,16 @@ class Index:
         files: its data files.
         adds: additions that count, at least in part.
         removed: (capture_id, addition) of every tombstone.
-        runs: compactions that made some of its files; after each, tombstones may be gone.
     """
 
     table: Any
     files: list[DataFile]
     adds: frozenset[str]
     removed: frozenset[tuple[str, str]]
-    runs: frozenset[str] = frozenset()
+
+    def holds(self, later: Index) -> bool:
+        """Whether nothing but additions came between this and a later state: no capture has gone from the tables."""
+        return self.removed == later.removed and {f.uri for f in self.files} <= {f.uri for f in later.files}
 
     def counts(self, file: DataFile) -> bool:
         """Whether rows of a data file may count: its addition is in the index, or it was compacted from such."""
@@ -102,8 +104,7 @@ def read_index(lake: Lake) -> Index:
     ).to_pylist()
     removed = frozenset((row["capture_id"], row["lake_add"]) for row in rows if row["lake_removed"])
     adds = frozenset(row["lake_add"] for row in rows if not row["lake_removed"])
-    runs = frozenset(identifier for kind, identifier in (owner(f.uri) for f in files) if kind == "compact")
-    index = Index(table, files, adds, removed, runs)
+    index = Index(table, files, adds, removed)
     lake._known[key] = (table.metadata_location, index, [])
     return index
 

@@ -73,8 +73,7 @@ def snapshot(lake: Lake, wanted: Iterable[str], *, where: str = "") -> Snapshot:
         found = {name: _table(lake, index, name) for name in listed}
         # Rows that are added meanwhile do not count in this index. Those of captures that were removed may be gone
         # from the files by now, although they count in this index: then everything is read anew.
-        again = read_index(lake) if listed else index
-        if (again.removed, again.runs) == (index.removed, index.runs):
+        if not listed or index.holds(read_index(lake)):
             break
     else:
         raise WsformatError(f"{lake.name}: captures are removed all the time", "Try again.")
