@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import picture_case
 import pytest
 import timeline_case as case
 
@@ -48,18 +49,18 @@ def told(figure: Figure) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_can_be_traced(grid: Bundle, kind: str) -> None:
-    options = {"iterations": "20:24", "cta": 1} if kind == "timeline" else {}
-    figure = draw(grid, kind, **options)
+def test_every_kind_can_be_traced(kind: str) -> None:
+    figure = picture_case.drawn(kind)
+    bundle = picture_case.bundle_of(kind)
     assert figure.name == kind
     assert len(figure.alt) > 40
     assert len(figure.caption) > 60
     assert "perturbation unknown" in figure.title[-1]
     for query in figure.sql.values():
-        assert grid.sql(query).num_rows > 0
+        assert bundle.sql(query).num_rows > 0
     if kind not in ("timeline", "critical-path"):
         first = next(iter(figure.sql.values()))
-        assert sorted(map(str, grid.sql(first).to_pylist())) == sorted(map(str, figure.table.to_pylist()))
+        assert sorted(map(str, bundle.sql(first).to_pylist())) == sorted(map(str, figure.table.to_pylist()))
     read = list(csv.DictReader(io.StringIO(figure.csv())))
     assert len(read) == figure.table.num_rows > 0
     assert list(read[0]) == figure.table.column_names
@@ -70,9 +71,8 @@ def test_every_kind_can_be_traced(grid: Bundle, kind: str) -> None:
 
 @pytest.mark.parametrize("width", [420, 860])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pictures_keep_their_width(balanced: Bundle, kind: str, width: int) -> None:
-    options = {"iterations": "20:24"} if kind == "timeline" else {}
-    svg = draw(balanced, kind, width=width, **options).svg
+def test_pictures_keep_their_width(kind: str, width: int) -> None:
+    svg = picture_case.drawn(kind, width=width).svg
     (found,) = re.findall(r"<svg[^>]*?\bwidth=\"([\d.]+)\"", svg)
     assert 0.75 * width < float(found) < width + 40
 
@@ -203,9 +203,8 @@ def test_a_grid_without_anchors_has_no_time_axis() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_colour_of_a_picture_has_a_dark_counterpart(grid: Bundle, kind: str) -> None:
-    options = {"iterations": "20:24", "cta": 1} if kind == "timeline" else {}
-    figure = draw(grid, kind, **options)
+def test_every_colour_of_a_picture_has_a_dark_counterpart(kind: str) -> None:
+    figure = picture_case.drawn(kind)
     page = figure.fragment(key="k")
     used = {c.lower() for c in re.findall(r"(?:fill|stroke)=\"(#[0-9a-fA-F]{6})\"", figure.untitled)}
     assert used <= set(theme.counterparts()), used - set(theme.counterparts())
@@ -221,11 +220,7 @@ HOSTILE = ["<script>alert(1)</script>", "\"q\" 'n' & <!--", "אבג 🧵", "x" *
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_foreign_names_stay_text(kind: str, name: str) -> None:
-    data = case.tables(trips=12, role=name)
-    data["captures"][0] |= {"kernel": name, "label": name, "device": name}
-    for row in data["span_types"]:
-        row["barrier"] = name
-    figure = draw(Bundle.from_tables(data), kind)
+    figure = draw(picture_case.hostile(name), kind)
     page = figure.html()
     assert "<script>alert" not in page
     assert "<!--" not in page.split("</title>")[1]
@@ -252,6 +247,8 @@ def test_what_cannot_be_drawn_is_said_in_one_line(grid: Bundle) -> None:
         with pytest.raises(BadRequest, match=re.escape(words)) as caught:
             draw(grid, kind, **options)
         assert "\n" not in caught.value.message
+    with pytest.raises(BadRequest, match="no launch with stamps says which pass"):
+        draw(grid, "passes")
     empty = wsformat.open(SAMPLES / "ncu_seed_metrics.wsformat")
     for kind in KINDS:
         with pytest.raises(BadRequest):
@@ -265,3 +262,28 @@ def test_files_are_whole_or_not_there(grid: Bundle, tmp_path: Path) -> None:
     with pytest.raises(OutputExists):
         figure.write(tmp_path / "o.svg")
     assert "image/svg+xml" in figure._repr_mimebundle_()
+
+
+def test_passes_are_named_and_never_merged() -> None:
+    figure = picture_case.drawn("passes", iterations="2:6")
+    chosen = (
+        picture_case.passes()
+        .sql("SELECT * FROM pass_span WHERE is_chosen AND iteration BETWEEN 2 AND 5 AND cta = 0")
+        .to_pylist()
+    )
+    tips = [tip for tip in told(figure) if tip.startswith("Role")]
+    assert len(tips) == len(chosen) == figure.table.num_rows
+    for row in chosen:
+        letter, name = ("A", "all") if row["pass"] == 0 else ("B", "waits")
+        mine = [tip for tip in tips if f"Role: {row['role']}\nSpan: {row['span']}\n" in tip
+                and f"Iteration: {row['iteration']}\n" in tip]  # fmt: skip
+        assert len(mine) == 1
+        assert f"Pass: {letter} {name} (launch {row['launch']})" in mine[0]
+        assert f"Length: {row['ticks']:,} cycles" in mine[0]
+        assert f"In all passes: {row['least_ticks']:,} to {row['most_ticks']:,} in {row['passes']} passes" in mine[0]
+    spread = max(row["most_ticks"] - row["least_ticks"] for row in chosen)
+    assert spread == 3
+    assert any(f"differs by up to {spread:,} cycles between passes" in note for note in figure.notes)
+    texts = case.texts(figure.svg)
+    assert "A: all, 1 launch, perturbation unknown" in texts
+    assert "cycles since the CTA's start, laid out by launch 0" in texts

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import picture_browser
+import picture_case
 import pytest
 import timeline_case as case
 
-import wsformat
-from wsformat.bundle import Bundle
 from wsformat.viewers import figure
 from wsformat.viewers.figures import KINDS, draw
 from wsformat.viewers.theme import both_themes
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.client
 pytest.importorskip("vl_convert")
 pytest.importorskip("altair")
 
-SAMPLES = Path(__file__).parent.parent / "conformance" / "samples"
 MARK = "svg [aria-roledescription$=' mark']"
 
 
@@ -35,9 +33,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, figure.Figure]:
-    bundle = wsformat.open(SAMPLES / "gemm_grid.wsformat")
-    options: dict[str, dict[str, Any]] = {"timeline": {"iterations": "20:24", "cta": 1}}
-    return {kind: draw(bundle, kind, **options.get(kind, {})) for kind in KINDS}
+    return {kind: picture_case.drawn(kind) for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +103,7 @@ def test_hover_tells_what_the_mark_carries(wide: picture_browser.Page, kind: str
 
 
 def test_hover_over_the_matrix_is_the_view(wide: picture_browser.Page) -> None:
-    bundle = wsformat.open(SAMPLES / "gemm_grid.wsformat")
+    bundle = picture_case.grid()
     (row,) = bundle.sql(
         "SELECT SUM(both_ticks) AS both, SUM(a_ticks) AS a FROM overlap "
         "WHERE set_a = 'consumer0' AND set_b = 'consumer1'"
@@ -150,11 +146,7 @@ def test_it_prints_light_and_without_buttons(wide: picture_browser.Page) -> None
     ids=range(5),
 )
 def test_hostile_names_stay_text(browser: Any, tmp_path: Path, name: str) -> None:
-    data = case.tables(trips=12, role=name)
-    data["captures"][0] |= {"kernel": name, "label": name, "device": name}
-    for row in data["span_types"]:
-        row["barrier"] = name
-    bundle = Bundle.from_tables(data)
+    bundle = picture_case.hostile(name)
     body = "".join(draw(bundle, kind).fragment(key=f"p-{kind}") for kind in KINDS)
     path = tmp_path / "hostile.html"
     path.write_text(figure.page(name, body), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The timeline page in a real browser with the network off: draws, zooms, tells the numbers of the views, obeys keys."""
+"""The timeline page in a real browser, network off: it draws, zooms, tells the numbers of the views and obeys keys."""
 
 from __future__ import annotations
 

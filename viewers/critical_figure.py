@@ -56,7 +56,9 @@ def critical_path(
     Raises:
         BadRequest: nothing with stamps, the CTA's lanes are on several clocks, or an empty window.
     """
-    with bundle.duckdb(materialise=["wait"]) as connection:
+    with bundle.duckdb(
+        materialise=["wait"], only=["point", "perturbation", "span", "recorded_window", "role_state"]
+    ) as connection:
         scope = scope_of(bundle, connection, capture_id=capture_id, launch=launch, cta=cta)
         if scope.cta_count > 1:
             first = min(

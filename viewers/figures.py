@@ -12,6 +12,7 @@ from wsformat.viewers.figure import Figure
 from wsformat.viewers.grid_figure import grid
 from wsformat.viewers.iterations_figure import iterations
 from wsformat.viewers.overlap_figure import overlap
+from wsformat.viewers.passes_figure import passes
 from wsformat.viewers.timeline import NARROWEST, WIDEST
 from wsformat.viewers.timeline_figure import timeline_figure
 from wsformat.viewers.waits_figure import waits
@@ -23,13 +24,18 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "grid": grid,
     "overlap": overlap,
     "critical-path": critical_path,
+    "passes": passes,
 }
 
 
 OPTIONS = ("capture_id", "launch", "cta", "roles", "width")
 """Options of every kind; a kind may have more."""
-MORE = {"timeline": ("start", "end", "iterations", "arrows", "origin"), "critical-path": ("start", "end")}
-LESS = {"critical-path": ("roles",)}
+MORE = {
+    "timeline": ("start", "end", "iterations", "arrows", "origin"),
+    "critical-path": ("start", "end"),
+    "passes": ("iterations",),
+}
+LESS = {"critical-path": ("roles",), "passes": ("roles", "launch")}
 
 
 def draw(bundle: Bundle, kind: str, **options: Any) -> Figure:
@@ -55,7 +61,7 @@ def draw(bundle: Bundle, kind: str, **options: Any) -> Figure:
         raise BadRequest(f"width {given['width']}: expected {NARROWEST} to {WIDEST} pixels")
     if kind != "timeline" and "launch" in given:
         given["launch"] = _only("launch", given["launch"])
-    if kind == "critical-path" and "cta" in given:
+    if kind in ("critical-path", "passes") and "cta" in given:
         given["cta"] = _only("cta", given["cta"])
     return KINDS[kind](bundle, **given)
 

@@ -61,7 +61,7 @@ def grid(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
     Raises:
         BadRequest: nothing with stamps.
     """
-    with bundle.duckdb(materialise=["grid_cta"]) as connection:
+    with bundle.duckdb(materialise=["grid_cta"], only=["point", "perturbation", "grid_launch"]) as connection:
         scope = scope_of(bundle, connection, **chosen)
         where = scope.where(by_role=False)
         sql = {
@@ -121,9 +121,7 @@ def _alt(scope: Scope, rows: list[dict[str, Any]], launch: dict[str, Any], *, pl
     if shares:
         words += f" Stall share {percent(min(shares))} to {percent(max(shares))}."
     if placed and launch:
-        words += (
-            f" The launch took {launch['duration_ns']:,} ns, of which the tail {launch['tail_ns'] or 0:,} ns."
-        )
+        words += f" The launch took {launch['duration_ns']:,} ns, of which the tail {launch['tail_ns'] or 0:,} ns."
     return words
 
 

@@ -45,7 +45,7 @@ SELECT i.role, i.iteration, COUNT(*) AS lanes, MIN(i.ticks) AS least_ticks,
        QUANTILE_DISC(i.ticks, 0.75) AS q3_ticks, MAX(i.ticks) AS most_ticks,
        COUNT(*) FILTER (i.steady) AS lanes_steady,
        COUNT(*) FILTER (i.steady AND (i.ticks > s.high OR i.ticks < s.low)) AS outliers,
-       ARG_MAX(i.cta, i.ticks) AS slowest_cta
+       FIRST(i.cta ORDER BY i.ticks DESC, i.cta) AS slowest_cta
 FROM iteration i LEFT JOIN s USING (role) WHERE {where} GROUP BY i.role, i.iteration ORDER BY i.role, i.iteration
 """
 SUMMARY = """
@@ -73,7 +73,7 @@ def iterations(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
     Raises:
         BadRequest: no role has an iteration_event with stamps of two iterations.
     """
-    with bundle.duckdb(materialise=["iteration"]) as connection:
+    with bundle.duckdb(materialise=["iteration"], only=["point", "perturbation", "iteration_summary"]) as connection:
         scope = scope_of(bundle, connection, **chosen)
         plain = scope.where(by_role=True).split(" AND cta IN")[0]
         fill = {"where": scope.where("i"), "plain": plain, "fence": FENCE, "bars": BARS}
@@ -103,7 +103,7 @@ def iterations(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
     for role in drawn:
         if role not in summary:
             notes.append(f"{clean(role, 20)} has no steady window: fewer iterations than four times its deepest ring.")
-    means = [f"{role} {summary[role]['mean_ticks']:,.1f}" for role in drawn if role in summary]
+    means = [f"{clean(role, 40)} {summary[role]['mean_ticks']:,.1f}" for role in drawn if role in summary]
     outliers = sum(row["outliers"] for row in rows if row["role"] in drawn)
     alt = (
         f"{scope.units.capitalize()} an iteration by iteration number. Mean in the steady window: "

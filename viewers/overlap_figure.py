@@ -53,7 +53,7 @@ def overlap(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
     Raises:
         BadRequest: fewer than two roles with stamps in any CTA.
     """
-    with bundle.duckdb(materialise=["overlap"]) as connection:
+    with bundle.duckdb(materialise=["overlap"], only=["point", "perturbation"]) as connection:
         scope = scope_of(bundle, connection, **chosen)
         where = scope.where(by_role=False)
         if chosen.get("roles") is not None:
@@ -77,8 +77,9 @@ def overlap(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
     best = max((row for row in rows if row["of_union"] is not None), key=lambda row: row["of_union"], default=None)
     alt = f"Overlap of {len(rows)} pairs."
     if best:
+        first, second = clean(best["set_a"], 40), clean(best["set_b"], 40)
         alt += (
-            f" Most: {best['set_a']} and {best['set_b']} are both active for {best['both_ticks']:,} {scope.units}, "
+            f" Most: {first} and {second} are both active for {best['both_ticks']:,} {scope.units}, "
             f"{percent(best['of_a'])} of the first, {percent(best['of_b'])} of the second, "
             f"{percent(best['of_union'])} of their union."
         )
@@ -111,9 +112,9 @@ def _spec(
         scale.append({"px": n * 44 - left, "py": 26, "text": bounds[n]})
     scale.append({"px": len(steps) * 44 - left, "py": 26, "text": bounds[-1]})
     words = "share of the row's active time"
-    scale.append({"px": len(steps) * 44 + 14 - left, "py": 10, "text": words})
+    scale.append({"px": -left, "py": 42, "text": words})
     parts.append(
-        panel([boxes(marks, stroke=palette()["rule"], strokeWidth=0.5), pixels(scale, fontSize=FONT - 2)], plot, 32)
+        panel([boxes(marks, stroke=palette()["rule"], strokeWidth=0.5), pixels(scale, fontSize=FONT - 2)], plot, 50)
     )
     if notes:
         parts.append(legend([], plot, notes, left))

@@ -14,6 +14,8 @@ Part = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = 12.0
 LINE = 15
+SPOKEN = "data mark"
+"""Role of a mark that tells its numbers."""
 TIP = "tip"
 """Field of a mark with its words for hover and screen readers."""
 
@@ -22,9 +24,11 @@ def layer(kind: str, values: Marks, encoding: Mapping[str, Any], **style: Any) -
     """One kind of mark over its own data; marks that carry :data:`TIP` tell it on hover, all others are decoration."""
     tells = any(TIP in value for value in values)
     encoded = {**encoding, **({"description": {"field": TIP}} if tells else {})}
+    # Without it Vega calls some marks "point" and others "rect mark"; the page looks for this one.
+    spoken = {"aria": True, "ariaRoleDescription": SPOKEN} if tells else {"aria": False}
     return {
         "data": {"values": values},
-        "mark": {"type": kind, "aria": tells, "clip": kind not in ("text", "rule"), **style},
+        "mark": {"type": kind, **spoken, "clip": kind not in ("text", "rule"), **style},
         "encoding": encoded,
     }
 

@@ -21,6 +21,10 @@ from wsformat.viewers.timeline_select import Selection, iteration_range, select
 from wsformat.viewers.timeline_words import completeness, headline, perturbation
 
 WIDTH = 860
+VIEWS = (
+    "point", "recorded_window", "span", "orphan", "state_interval", "role_state", "wait", "signal", "clock_segment",
+    "timeline_ns", "perturbation",
+)  # fmt: skip
 NARROWEST = 320
 WIDEST = 4000
 
@@ -138,7 +142,7 @@ def timeline(
     if not NARROWEST <= width <= WIDEST:
         raise BadRequest(f"width {width}: expected {NARROWEST} to {WIDEST} pixels")
     asked = iteration_range(iterations)
-    with bundle.duckdb() as connection:
+    with bundle.duckdb(only=VIEWS) as connection:
         selection = select(connection, capture_id=capture_id, launch=launch, cta=cta, roles=roles)
         selection, content = read(connection, selection, start=start, end=end, iterations=asked, arrows=arrows)
         chosen = selection.capture["capture_id"]

@@ -9,9 +9,10 @@ import pyarrow as pa
 from wsformat.bundle import Bundle
 from wsformat.viewers.figure import Figure
 from wsformat.viewers.figure_scope import literal
-from wsformat.viewers.panels import TIP, described
+from wsformat.viewers.panels import SPOKEN, TIP, described
 from wsformat.viewers.timeline import Timeline, timeline
 from wsformat.viewers.timeline_chart import percent
+from wsformat.viewers.timeline_layout import clean
 
 COLUMNS = {
     "launch": pa.int32(), "cta": pa.int32(), "role": pa.string(), "span": pa.string(), "state": pa.string(),
@@ -34,7 +35,7 @@ def as_figure(made: Timeline) -> Figure:
     listed = [{**span, "launch": rows[span["place"]].launch, "cta": rows[span["place"]].cta} for span in content.spans]
     table = pa.table({name: pa.array([row[name] for row in listed], kind) for name, kind in COLUMNS.items()})
     shares = [
-        f"{row.role or row.name} {percent(row.states['active'] / row.states['extent'])} active, "
+        f"{clean(row.role or row.name, 40)} {percent(row.states['active'] / row.states['extent'])} active, "
         f"{percent(row.states['stall'] / row.states['extent'])} stall, "
         f"{percent(row.states['untracked'] / row.states['extent'])} not instrumented"
         for row in rows
@@ -76,7 +77,7 @@ def _told(spec: dict[str, Any]) -> dict[str, Any]:
                     {**mark, TIP: described({field: mark.get(field) for field in fields})} for mark in datasets[name]
                 ]
                 encoding = {key: value for key, value in layer["encoding"].items() if key != "tooltip"}
-                layer = {**layer, "mark": {**layer["mark"], "aria": True},
+                layer = {**layer, "mark": {**layer["mark"], "aria": True, "ariaRoleDescription": SPOKEN},
                          "encoding": {**encoding, "description": {"field": TIP, "type": "nominal"}}}  # fmt: skip
             layers.append(layer)
         parts.append({**part, "layer": layers})

@@ -24,7 +24,8 @@ from wsformat.viewers.timeline_layout import clean, colours, remark
 from wsformat.viewers.timeline_marks import VERDICTS
 from wsformat.viewers.timeline_packing import pack
 from wsformat.viewers.timeline_select import Selection, iteration_range, select
-from wsformat.viewers.timeline_tiles import OUT, Places, Spans, pieces, read_spans, shares, state_ticks, tiles
+from wsformat.viewers.timeline_spans import OUT, Places, Spans, read_spans
+from wsformat.viewers.timeline_tiles import pieces, shares, state_ticks, tiles
 from wsformat.viewers.timeline_words import completeness, headline, perturbation
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ ROOM = 120_000
 """Bytes of a page that are neither levels nor tiles: scripts, styles, names."""
 ITERATIONS = 20_000
 """Iterations that can be searched; of a longer loop every second, third, ... one."""
+VIEWS = ("point", "recorded_window", "span", "state_interval", "wait", "clock_segment", "perturbation")
 SCRIPTS = ("timeline_data.js", "timeline_paint.js", "timeline_view.js")
 
 
@@ -133,7 +135,7 @@ def explorer(
     asked = iteration_range(iterations)
     if asked is not None and (start is not None or end is not None):
         raise BadRequest("a window by iterations and one by time at once", "Give one of the two.")
-    with bundle.duckdb(materialise=["span"]) as connection:
+    with bundle.duckdb(only=VIEWS) as connection:
         selection = select(connection, capture_id=capture_id, launch=launch, cta=cta, roles=roles, whole=True)
         chosen = str(selection.capture["capture_id"])
         places = Places(selection)
@@ -277,8 +279,9 @@ def _rows(
     """Rows as the script needs them: names, where they ran, line to the axis, states and blocked ticks."""
     rows = selection.rows
     stall, active = state_ticks(states, len(rows))
-    late = np.where(spans.kept >= 0, spans.t1 - spans.t0 - spans.kept, 0)
-    blocked = np.bincount(spans.place, late, len(rows)).astype(np.int64)
+    waits = slice(spans.waits, spans.waits + len(spans.kept))
+    late = np.where(spans.kept >= 0, spans.t1[waits] - spans.t0[waits] - spans.kept, 0)
+    blocked = np.bincount(spans.place[waits], late, len(rows)).astype(np.int64)
     first, last, x0, x1 = places.windows()
     order = {role: place for place, role in enumerate(_role_order(connection, str(selection.capture["capture_id"])))}
     found = []

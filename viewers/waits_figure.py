@@ -89,7 +89,7 @@ def waits(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
     Raises:
         BadRequest: no wait is stamped on both sides.
     """
-    with bundle.duckdb(materialise=["wait"]) as connection:
+    with bundle.duckdb(materialise=["wait"], only=["point", "perturbation", "role_state"]) as connection:
         scope = scope_of(bundle, connection, **chosen)
         sql = {
             "per role, span and barrier": SUMMARY.format(where=scope.where()),
@@ -125,9 +125,11 @@ def waits(bundle: Bundle, *, width: int = 860, **chosen: Any) -> Figure:
 
 
 def _sentence(row: dict[str, Any], scope: Scope) -> str:
-    by = f", bound by {row['binding_role']} {row['binding_event']}" if row["binding_role"] else ""
+    by = clean(f"{row['binding_role']} {row['binding_event']}")
+    by = f", bound by {by}" if row["binding_role"] else ""
+    what = clean(f"{row['role']} {row['span']} {row['barrier']}")
     return (
-        f"{row['role']} {row['span']} {row['barrier']}: {row['waits']:,} waits, {percent(row['share_of_extent'])} of "
+        f"{what}: {row['waits']:,} waits, {percent(row['share_of_extent'])} of "
         f"its time, {percent(row['blocked_share_of_extent'])} blocked{by}."
     )
 

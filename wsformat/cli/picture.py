@@ -13,7 +13,7 @@ from wsformat.cli.scope import BundlePath, Capture, Force, Json
 if TYPE_CHECKING:
     from wsformat.bundle import Bundle
 
-KINDS = ("timeline", "waits", "iterations", "grid", "overlap", "critical-path")
+KINDS = ("timeline", "waits", "iterations", "grid", "overlap", "critical-path", "passes")
 
 Output = Annotated[
     list[Path] | None,
@@ -56,7 +56,7 @@ def view(
     timeline: one row a role; arrows from signal to wait. As .html the whole launch, to zoom and search; as a file for
     paper some CTAs and iterations, and it says what it leaves out. waits: lengths by role and barrier, with the binding
     producer. iterations: ticks an iteration, fill and drain, outliers. grid: every CTA on its SM, waves and tail.
-    overlap: every pair of roles. critical-path: who paces a CTA.
+    overlap: every pair of roles. critical-path: who paces a CTA. passes: spans of several stamped passes, each named.
     """
     from wsformat.cli.output import clean, print_json
     from wsformat.viewers import render
