@@ -6,6 +6,7 @@ A converter is a module of this package (or a folder with the same names in its 
     TITLE = "raw stamp buffers"             for people
     EXTENSIONS = (".npy", ".npz")           usual file names, for help texts only
     OPTIONS = {"layout": "what it means"}   options of read or write
+    READ_OPTIONS = {..}                     those of read, when write has others
     LOSSES = ("what is lost or assumed",)   one sentence each, printed by `wsformat formats NAME`
     CARRIES = {"in": ("spans",)}            tables that a reader may fill (in) or a writer makes use of (out)
 
@@ -108,11 +109,10 @@ def import_files(
     module = converter(format_name or detect(paths[0]))
     if module.__name__.rsplit(".", 1)[-1] not in READERS:
         raise BadRequest(f"{module.NAME} cannot be imported", f"Formats that can: {', '.join(READERS)}.")
-    unknown = sorted(set(options) - set(module.OPTIONS))
+    known = getattr(module, "READ_OPTIONS", module.OPTIONS)
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise BadRequest(
-            f"{module.NAME} has no option {', '.join(unknown)}", f"Options: {', '.join(module.OPTIONS) or 'none'}."
-        )
+        raise BadRequest(f"{module.NAME} has no option {', '.join(unknown)}", f"Options: {', '.join(known) or 'none'}.")
     takes_progress = "progress" in inspect.signature(module.read).parameters
     bundle: Bundle = module.read(paths, options, **({"progress": progress} if takes_progress else {}))
     return bundle

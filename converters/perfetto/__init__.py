@@ -17,13 +17,11 @@ from wsformat.converters.trace_options import EXPORT_OPTIONS
 NAME = "perfetto"
 TITLE = "native Perfetto trace"
 EXTENSIONS = (".pftrace", ".pftrace.gz", ".perfetto-trace")
-OPTIONS = {
-    **EXPORT_OPTIONS,
-    **MAPPING,
-    **FACT_OPTIONS,
-}
+READ_OPTIONS = {**MAPPING, **FACT_OPTIONS}
+OPTIONS = {**EXPORT_OPTIONS, **READ_OPTIONS}
 LOSSES = (
     "Out: spans of one lane that cross go to tracks of their own beside the lane; none is lost.",
+    "Out: a span that ends before it begins is drawn without length; its ticks stay; the report counts them.",
     "Out: an arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
     "Out: without anchors one tick is drawn as one nanosecond and every CTA starts at its own zero; the trace says so.",
     "Out: predictions, metrics, rules, findings and attributes have no place in a trace; the report counts them.",
