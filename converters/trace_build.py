@@ -58,7 +58,8 @@ def export(
     try:
         with opened(bundle, choice) as trace:
             save(path, _checked(trace, encode(trace, arguments=choice.full)))
-            return report(trace, path)
+            written: dict[str, Any] = report(trace, path)
+            return written
     except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
         raise WsformatError(f"{path}: not written: {error}", "Is there room in the temporary folder?") from error
 
@@ -272,12 +273,13 @@ class _Builder:
 
     def _spans(self, nth: int) -> str:
         tiled = nth in self.tiled
-        return queries.SPANS.format(
+        query: str = queries.SPANS.format(
             tile=queries.TILE if tiled else "-1",
             verdict=queries.VERDICT if self.judged else queries.NO_VERDICT,
             untracked=queries.UNTRACKED if self.choice.untracked else "",
             joins=(queries.TILES if tiled else "") + (queries.VERDICTS if self.judged else ""),
         )
+        return query
 
     def _slices(self, found: pa.Table, nth: int, state: Open) -> Iterator[Part]:
         trace, tree = self.trace, self.tree

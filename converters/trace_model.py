@@ -143,11 +143,9 @@ class Texts:
             encoded = encoded.unify_dictionaries().combine_chunks()
         table = np.array([self.code(text) for text in encoded.dictionary.to_pylist()] or [0], dtype=np.int32)
         indices = encoded.indices
-        if indices.null_count == 0:
-            return table[indices.to_numpy()]
         known = indices.is_valid().to_numpy(zero_copy_only=False)
-        found = table[indices.fill_null(0).to_numpy()]
-        return np.where(known, found, -1)
+        found: Array = table[indices.fill_null(0).to_numpy()]
+        return found if indices.null_count == 0 else np.where(known, found, -1)
 
     def code(self, text: str) -> int:
         """Number of one text."""

@@ -120,13 +120,10 @@ def axis(connection: duckdb.DuckDBPyConnection, lanes: dict[str, Array]) -> Axis
         size = np.searchsorted(of_map, number, side="right") - start
         # The last entry maps a clock in ns on itself.
         start[own], size[own] = len(of_map), 1
-        wander = pieces.column("wander").to_numpy()
-        return Axis(
-            "ns", start, size, step,
-            *(_with(pieces, name, np.int64, 0) for name in ("t_first", "t_last", "ns_first")),
-            _with(pieces, "ns_per_tick", np.float64, 1.0), _with(pieces, "error_ns", np.float64, 0.0),
-            np.append(wander.astype(np.float64), 0.0),
-        )  # fmt: skip
+        first, last, ns = (_with(pieces, name, np.int64, 0) for name in ("t_first", "t_last", "ns_first"))
+        rate, error = _with(pieces, "ns_per_tick", np.float64, 1.0), _with(pieces, "error_ns", np.float64, 0.0)
+        wander = _with(pieces, "wander", np.float64, 0.0)
+        return Axis("ns", start, size, step, first, last, ns, rate, error, wander)
     keys = np.stack([lanes[name] for name in ("nth", "launch", "cta", "clock")])
     groups, inverse = np.unique(keys, axis=1, return_inverse=True)
     size = groups.shape[1]

@@ -18,6 +18,7 @@ from wsformat.bundle import Bundle
 from wsformat.converters import chrome, perfetto, trace_build
 from wsformat.converters.perfetto.encode import passes
 from wsformat.converters.perfetto.packing import Constant, Message, Varint, pack
+from wsformat.converters.registry import import_files
 from wsformat.converters.trace_build import opened
 from wsformat.converters.trace_counters import Steps
 from wsformat.converters.trace_model import Facts
@@ -424,3 +425,22 @@ def test_spans_of_what_the_bundle_does_not_define_are_refused(table: str, tmp_pa
     with pytest.raises(WsformatError, match="2 stamps or ends of spans are of a lane, capture or clock"):
         perfetto.write(bundle, tmp_path / "x.pftrace", {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_verdicts_come_back_with_an_import(tmp_path: Path) -> None:
+    """Texts that the trace keeps once and names by number."""
+    dependency = {
+        "capture_id": "c", "producer_role": "r", "producer_event": "b.begin", "consumer_role": "r",
+        "consumer_event": "a.end", "producer_step": 1, "consumer_step": 1, "iteration_lag": 0, "scope": "cta",
+        "barrier": "full", "mechanism": "arrive", "completion": "at_signal",
+    }  # fmt: skip
+    bundle = bundle_of([(0, "a", 10, 20), (1, "b", 15, 19)], lanes=2, state="stall")
+    spans = [{**row, "iteration": 0} for row in bundle.table("spans").to_pylist()]
+    bundle = bundle.with_tables({"dependencies": [dependency], "spans": spans})
+    perfetto.write(bundle, tmp_path / "x.pftrace", {})
+    found = import_files([tmp_path / "x.pftrace"], {}).table("attributes").to_pylist()
+    values = {(row["name"], row["value"]) for row in found if row["table_name"] == "spans"}
+    assert values >= {
+        ("args.verdict", "producer_late"), ("args.producer", "r.b.begin"), ("args.producer_iteration", "0"),
+        ("args.verdict", "unknown"),
+    }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from wsformat.bundle import Bundle
 from wsformat.converters.registry import import_files
@@ -29,25 +30,25 @@ def samples() -> dict[str, Bundle]:
     return {name: bundle for name, bundle in found.items() if bundle.rows("events") + bundle.rows("spans")}
 
 
-def moments(bundle: Bundle) -> tuple[str, dict[tuple[str, int], tuple[int, float, int]]]:
-    """The axis, and per lane (tick, ns a tick, time at that tick): anchors where every lane has them, else zeros."""
-    maps: dict[tuple[str, int, int], tuple[int, float, int]] = {}
-    order = sorted(
-        bundle.sql("SELECT * FROM clock_map WHERE ns_per_tick IS NOT NULL").to_pylist(),
-        key=lambda m: (m["reference_clock"] < 0, m["reference_clock"]),
-        reverse=True,
-    )
-    for m in order:
-        maps[m["capture_id"], m["launch"], m["clock"]] = (m["t_first"], m["ns_per_tick"], m["ns_first"])
-    units = {(c["capture_id"], c["clock"]): c["unit"] for c in bundle.table("clocks").to_pylist()}
-    used = {(p["capture_id"], p["lane"]) for p in bundle.sql("SELECT capture_id, lane FROM point").to_pylist()}
-    lanes = [lane for lane in bundle.table("lanes").to_pylist() if (lane["capture_id"], lane["lane"]) in used]
-    found: dict[tuple[str, int], tuple[int, float, int]] = {}
+Pieces = list[tuple[int, float, int]]
+"""Lines of a map in order: (first tick, ns a tick, ns at that tick)."""
+VIEWS = ("point", "span", "state_interval", "signal", "clock_segment")
+
+
+def moments(rows: dict[str, list[dict[str, Any]]]) -> tuple[str, dict[tuple[str, int], Pieces]]:
+    """The axis, and per lane the lines of its map: anchors where every lane has them, else zeros."""
+    maps: dict[tuple[str, int, int], Pieces] = defaultdict(list)
+    for m in sorted(rows["clock_segment"], key=lambda m: m["segment"]):
+        maps[m["capture_id"], m["launch"], m["clock"]].append((m["t_first"], m["ns_per_tick"], m["ns_first"]))
+    units = {(c["capture_id"], c["clock"]): c["unit"] for c in rows["clocks"]}
+    used = {(p["capture_id"], p["lane"]) for p in rows["point"]}
+    lanes = [lane for lane in rows["lanes"] if (lane["capture_id"], lane["lane"]) in used]
+    found: dict[tuple[str, int], Pieces] = {}
     for lane in lanes:
         c, clock = lane["capture_id"], lane["clock"]
         own = maps.get((c, lane["launch"], clock)) or maps.get((c, -1, clock))
         if own is None and units[c, clock] == "ns":
-            own = (0, 1.0, 0)
+            own = [(0, 1.0, 0)]
         if own is not None:
             found[c, lane["lane"]] = own
     if len(found) == len(lanes):
@@ -55,30 +56,33 @@ def moments(bundle: Bundle) -> tuple[str, dict[tuple[str, int], tuple[int, float
     home = {(lane["capture_id"], lane["lane"]): (lane["capture_id"], lane["launch"], lane["cta"], lane["clock"])
             for lane in lanes}  # fmt: skip
     first: dict[tuple[str, int, int, int], int] = {}
-    for p in bundle.sql("SELECT capture_id, lane, t FROM point").to_pylist():
+    for p in rows["point"]:
         where = home[p["capture_id"], p["lane"]]
         first[where] = min(first.get(where, p["t"]), p["t"])
-    return "tick", {key: (first[where], 1.0, 0) for key, where in home.items()}
+    return "tick", {key: [(first[where], 1.0, 0)] for key, where in home.items()}
 
 
 class Truth:
     """Slices, counters and arrows of a bundle on the trace's axis."""
 
     def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
-        self.axis, self.maps = moments(bundle)
-        with bundle.duckdb() as connection:
-            self.spans, self.intervals, self.signals = (
-                connection.sql(f"SELECT * FROM {view}").to_arrow_table().to_pylist()
-                for view in ("span", "state_interval", "signal")
-            )
-        times = [self.at(e["capture_id"], e["lane"], e["t"]) for e in bundle.table("events").to_pylist()]
-        times += [s for _, _, s, _ in self.slices()]
+        with bundle.duckdb(only=VIEWS) as connection:
+            rows = {view: connection.sql(f"SELECT * FROM {view}").to_arrow_table().to_pylist() for view in VIEWS}
+        rows |= {table: bundle.table(table).to_pylist() for table in ("lanes", "clocks", "events", "span_types")}
+        self.rows = rows
+        self.axis, self.maps = moments(rows)
+        self.spans, self.intervals, self.signals = (rows[view] for view in ("span", "state_interval", "signal"))
+        times = [self.at(p["capture_id"], p["lane"], p["t"]) for p in rows["point"]]
+        for e in bundle.table("edges").to_pylist():
+            ends = [((e["capture_id"], e[f"{end}_lane"]), e[f"{end}_t"]) for end in ("from", "to")]
+            if all(lane in self.maps for lane, _ in ends):
+                times += [self.at(*lane, t) for lane, t in ends]
         self.base = min(times)
 
     def at(self, capture: str, lane: int, t: int) -> int:
         """Time of a tick of a lane."""
-        tick, rate, ns = self.maps[capture, lane]
+        pieces = self.maps[capture, lane]
+        tick, rate, ns = [p for p in pieces if p[0] <= t][-1] if t >= pieces[0][0] else pieces[0]
         return ns + (t - tick if rate == 1 else math.floor((t - tick) * rate + 0.5))
 
     def slices(self, *, untracked: bool = False, shift: int = 0) -> list[Slice]:
@@ -94,17 +98,17 @@ class Truth:
 
     def markers(self, shift: int = 0) -> list[tuple[str, int]]:
         """(name, time) of every stamp that begins or ends no kind of span."""
-        types = self.bundle.table("span_types").to_pylist()
+        types = self.rows["span_types"]
         ends = {(s["capture_id"], s["role"], s[end]) for s in types for end in ("begin_event", "end_event")}
         return sorted(
             (e["event"], self.at(e["capture_id"], e["lane"], e["t"]) - shift)
-            for e in self.bundle.table("events").to_pylist()
+            for e in self.rows["events"]
             if (e["capture_id"], e["role"], e["event"]) not in ends
         )
 
     def counters(self, shift: int = 0) -> list[tuple[str, int, int]]:
         """(name, time, lanes) at every change of the number of active or stalled lanes of a CTA."""
-        lanes = {(lane["capture_id"], lane["lane"]): lane for lane in self.bundle.table("lanes").to_pylist()}
+        lanes = {(lane["capture_id"], lane["lane"]): lane for lane in self.rows["lanes"]}
         deltas: dict[tuple[str, int, int, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for i in self.intervals:
             if i["state"] == "untracked":

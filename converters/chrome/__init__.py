@@ -30,6 +30,7 @@ LOSSES = (
     "Out: times are microseconds with three decimals, from the start of the trace; the base is in otherData.",
     "Out: spans of one lane that cross go to threads of their own beside the lane; none is lost.",
     "Out: every arrow adds two events without length, named after its barrier, category signal or binding.",
+    "Out: a span that ends before it begins is drawn without length; its ticks stay; the report counts them.",
     "Out: an arrow whose signal was stamped after the wait's end begins at that end; the report counts them.",
     "Out: integers beyond 2**53 are strings in the arguments.",
     "Out: predictions, metrics, rules, findings and attributes have no place in a trace; the report counts them.",
