@@ -5,12 +5,14 @@ The buffers are those that the library ships (``wsformat/samples``), and in ``so
 
 from __future__ import annotations
 
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsformat.bundle import Bundle
 from wsformat.converters.registry import import_files
+from wsformat.kernels.decode import to_bundle
+from wsformat.kernels.recording import Recording
 
 SOURCES = Path(__file__).parent / "sources"
 VIEWS = (
@@ -34,9 +36,13 @@ class SampleCase(NamedTuple):
     spec: str
     options: dict[str, Any]
     findings: tuple[str, ...] = ()
+    recording: str = ""
 
     def make(self) -> Bundle:
-        """Import it."""
+        """Import it; a recording of an example kernel is decoded, one pass and the clean launches of it."""
+        if self.recording:
+            with as_file(files("wsformat.kernels.examples").joinpath(self.recording)) as path:
+                return to_bundle(Recording.load(path), ["all"])
         options = dict(self.options)
         if self.spec:
             options["spec"] = str(find(self.spec))
@@ -134,5 +140,41 @@ CASES: tuple[SampleCase, ...] = (
         ("flashinfer_r0.u64",),
         "",
         {"mapping": "tag-producer-consumer", "events": "wait,work,store", "groups": "producer,consumer"},
+    ),
+    SampleCase(
+        "gemm_two_stages",
+        "a Hopper GEMM with a ring of two stages, bound by latency: clean and stamped launches at two sizes",
+        (),
+        "",
+        {},
+        (),
+        recording="gemm_hopper_two_stages.npz",
+    ),
+    SampleCase(
+        "attention",
+        "Hopper attention forward: rings of K and V, softmax between two MMAs in two consumer warpgroups",
+        (),
+        "",
+        {},
+        (),
+        recording="attention_hopper.npz",
+    ),
+    SampleCase(
+        "gemm_persistent",
+        "a persistent GEMM: every eleventh CTA of 132, six or seven tiles each, an anchor a tile; sampled",
+        (),
+        "",
+        {},
+        ("I614",),
+        recording="gemm_persistent.npz",
+    ),
+    SampleCase(
+        "gemm_cluster",
+        "a GEMM in clusters of two CTAs: multicast, barriers that both CTAs arrive on; the first 12 CTAs",
+        (),
+        "",
+        {},
+        ("I614",),
+        recording="gemm_cluster.npz",
     ),
 )
