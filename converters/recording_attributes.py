@@ -18,7 +18,7 @@ from wsformat.tables import rows_to_table
 WHOLE = 1 << 18
 """Tables of at most this many rows are made at once."""
 PART = 1 << 17
-MEMORY_LIMIT = "160MB"
+MEMORY_LIMIT = "96MB"
 """For putting more than that in order; the rest goes to the system's temporary folder."""
 # DuckDB takes NaN, Infinity and commas too many for JSON; the standard does not.
 KIND = r"""CASE WHEN json_valid(value) AND NOT regexp_matches(value, '[:,\[]\s*-?(NaN|Infinity|nan|inf)|,\s*[\]}]')
@@ -85,6 +85,7 @@ def _connection() -> Any:
 
     connection = duckdb.connect()
     connection.execute("SET preserve_insertion_order = true")
+    connection.execute("SET threads = 1")  # each would sort in memory of its own
     connection.execute("SET memory_limit = ?", [MEMORY_LIMIT])
     connection.execute("SET temp_directory = ?", [str(Path(gettempdir()) / f"wsformat-{uuid4().hex}")])
     return connection

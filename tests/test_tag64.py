@@ -222,6 +222,21 @@ def test_stride_and_holes(tmp_path: Path) -> None:
         import_files([path], {"stride": 3, "dialect": "tirx"}, format_name="tag64")
 
 
+def test_blocks_beyond_12_bits_hide_their_sm(tmp_path: Path) -> None:
+    """FlashInfer's block number runs into the SM's bits from block 4096 on: the lane holds, the SM is unknown."""
+    words = np.zeros((1 + 2 * 4097, 2), "<u4")
+    words[0] = 4097, 1
+    for block, sm in ((0, 9), (4096, 9)):
+        for n, kind in enumerate((B, E)):
+            words[1 + block + n * 4097] = sm << 24 | block << 12 | kind, 100 + n
+    path = tmp_path / "b.u64"
+    words.tofile(path)
+    bundle = import_files([path], {})
+    lanes = {lane["cta"]: lane["sm"] for lane in bundle.table("lanes").to_pylist() if lane["records_kept"]}
+    assert lanes == {0: 9, 4096: -1}
+    assert [(row["cta"], row["t0"], row["t1"]) for row in spans(bundle)] == [(0, 100, 101), (4096, 100, 101)]
+
+
 def test_several_launches_and_npy(tmp_path: Path) -> None:
     first = buffer(tmp_path / "a.u64", "flashinfer-v2", {0: work(10)})
     second = tmp_path / "b.npy"

@@ -87,7 +87,8 @@ def _launch(
     kind, event = tag & np.uint32(TYPE_MASK), ((tag >> np.uint32(EVENT_SHIFT)) & np.uint32(EVENT_MASK)).astype(np.int64)
     sm = np.full(lanes, -1)
     if dialect.holds_sm:
-        sm[lane] = tag >> np.uint32(24)
+        # A block of more than 12 bits runs into the bits of the SM.
+        sm[lane] = np.where(lane // per_block < 1 << dialect.bits, (tag >> np.uint32(24)).astype(np.int64), -1)
     full = (written >= room) & ~ended
     total["full"] += int(full.sum())
     total["wraps"] += int(_wraps(lane, t, lanes).sum())
