@@ -67,7 +67,7 @@ def test_query_and_files(place: Path, tmp_path: Path) -> None:
     files = answer("files", place, "events")
     assert files["removed"] == []
     assert all(Path(name).is_file() for name in files["tables"]["events"])
-    assert len(files["tables"]["events"]) == len(answer("files", place)["tables"]["events"]) == 2
+    assert len(files["tables"]["events"]) == len(answer("files", place)["tables"]["events"]) == 3
 
 
 def test_a_capture_out_and_away(place: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 60.0
 """How long the files of a table are taken from memory while the index does not change; far below the retention."""
 MOST_READS = 20
+FEW = 100
 ICEBERG_TYPES = {"int": "INTEGER", "long": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "string": "VARCHAR"}
 """How often the tables are read anew when captures are removed in between."""
 
@@ -280,7 +281,7 @@ def table_sql(lake: Lake, found: Snapshot, name: str, *, own: bool = False) -> s
         body = (
             f"SELECT {_columns(lake, found, name, found.index.files, own=True)} FROM ({visible_sql(lake, found.index)})"
         )
-        return body if found.captures is None else f"{body} SEMI JOIN lake_chosen USING (capture_id)"
+        return _chosen(found, body)
     files = found.files.get(name, [])
     if not files:
         return _nothing(name, found.columns.get(name))
@@ -293,10 +294,17 @@ def table_sql(lake: Lake, found: Snapshot, name: str, *, own: bool = False) -> s
     if dirty:
         shown = _columns(lake, found, name, dirty, own=own)
         parts.append(f"SELECT {shown} FROM {scan(lake.store, dirty, evolved=evolved)} WHERE {gone_sql(found.index)}")
-    body = " UNION ALL ".join(parts)
-    if found.captures is not None:
-        return f"SELECT * FROM ({body}) SEMI JOIN lake_chosen USING (capture_id)"
-    return body
+    return _chosen(found, " UNION ALL ".join(parts))
+
+
+def _chosen(found: Snapshot, body: str) -> str:
+    """Only the captures that were chosen; few are named, so that row groups that cannot hold them are passed over."""
+    if found.captures is None:
+        return body
+    if len(found.captures) <= FEW:
+        named = ", ".join(map(quote, found.captures)) or "''"
+        return f"SELECT * FROM ({body}) WHERE capture_id IN ({named})"
+    return f"SELECT * FROM ({body}) SEMI JOIN lake_chosen USING (capture_id)"
 
 
 def _split(index: Index, files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
@@ -364,5 +372,4 @@ def summary_sql(lake: Lake, found: Snapshot, name: str) -> str:
     )
     if found.index.removed:
         body += f" AND {gone_sql(found.index)}"
-    body = f"SELECT {shown} FROM ({body})"
-    return body if found.captures is None else f"{body} SEMI JOIN lake_chosen USING (capture_id)"
+    return _chosen(found, f"SELECT {shown} FROM ({body})")
