@@ -52,19 +52,19 @@ WITH known AS (
   FROM richness r JOIN launch_fact f ON f.capture_id = r.capture_id AND f.family = r.family AND f.launch = r.launch
 ), common AS (
   SELECT x.capture_id, x.family, x.launch, x.role, x.loop, x.event, b.launch AS base_launch,
-         ROW_NUMBER() OVER (PARTITION BY x.capture_id, x.launch, x.role, x.loop ORDER BY CASE WHEN r.iteration_event = x.event THEN 0 ELSE 1 END, x.event_index, x.event) AS nth
+         ROW_NUMBER() OVER (PARTITION BY x.capture_id, x.family, x.launch, x.role, x.loop ORDER BY CASE WHEN r.iteration_event = x.event THEN 0 ELSE 1 END, x.event_index, x.event) AS nth
   FROM looped x
   JOIN base b ON b.capture_id = x.capture_id AND b.family = x.family AND b.nth = 1
   JOIN looped y ON y.capture_id = x.capture_id AND y.family = x.family AND y.launch = b.launch AND y.role = x.role AND y.event = x.event
   LEFT JOIN roles r ON r.capture_id = x.capture_id AND r.role = x.role
 ), unique_moment AS (
-  SELECT capture_id, launch, cta, clock, warp, role, member, lane, event, iteration, MIN(t) AS t
-  FROM moment WHERE declared_role = role GROUP BY capture_id, launch, cta, clock, warp, role, member, lane, event, iteration HAVING COUNT(*) = 1
+  SELECT capture_id, family, launch, cta, clock, warp, role, member, lane, event, iteration, MIN(t) AS t
+  FROM moment WHERE declared_role = role GROUP BY capture_id, family, launch, cta, clock, warp, role, member, lane, event, iteration HAVING COUNT(*) = 1
 ), aligned AS (
   SELECT x.capture_id, x.lane, s.loop, x.iteration, s.event, x.t, y.t - o.t AS base_since
   FROM common s
-  JOIN unique_moment x ON x.capture_id = s.capture_id AND x.launch = s.launch AND x.role = s.role AND x.event = s.event
-  JOIN unique_moment y ON y.capture_id = s.capture_id AND y.launch = s.base_launch AND y.role = s.role AND y.event = s.event
+  JOIN unique_moment x ON x.capture_id = s.capture_id AND x.family = s.family AND x.launch = s.launch AND x.role = s.role AND x.event = s.event
+  JOIN unique_moment y ON y.capture_id = s.capture_id AND y.family = s.family AND y.launch = s.base_launch AND y.role = s.role AND y.event = s.event
                       AND y.cta = x.cta AND y.warp = x.warp AND y.member = x.member AND y.iteration = x.iteration
   JOIN origin o ON o.capture_id = y.capture_id AND o.launch = y.launch AND o.cta = y.cta AND o.clock = y.clock
   WHERE s.nth = 1
