@@ -28,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 import buffers
+import page
 import trace_files
 
 VIEWS = ("span", "role_state", "overlap", "wait", "role_summary", "iteration_summary", "early_signal", "timeline_ns")
@@ -291,6 +292,14 @@ def measure_foreign(size: float) -> list[dict[str, Any]]:
     return rows
 
 
+def measure_page(folder: Path) -> list[dict[str, Any]]:
+    """The timeline page of a million spans on 132 CTAs: CPU seconds of all threads, bytes of the whole page."""
+    inside = folder / "page"
+    inside.mkdir()
+    found = in_a_process("page", page.make(inside, 1_000_000))
+    return [row(f"timeline page, {found['exact']:,} spans one by one; CPU seconds", found)]
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -314,6 +323,7 @@ def main() -> None:
         "json": step_json,
         "export": step_export,
         "ncu": step_ncu,
+        "page": page.step_page,
         "foreign": step_foreign,
         "loads": step_loads,
         "look": step_look,
@@ -332,7 +342,7 @@ def main() -> None:
     rows += measure_foreign(chosen.trace_bytes)
     with tempfile.TemporaryDirectory() as name:
         rows += measure_looks(Path(name))
-        rows += measure_traces(Path(name), int(chosen.slices))
+        rows += measure_traces(Path(name), int(chosen.slices)) + measure_page(Path(name))
     if chosen.json:
         print(json.dumps(rows, indent=1))
     else:

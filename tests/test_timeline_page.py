@@ -105,6 +105,7 @@ def test_rows_carry_the_states_of_the_views(name: str) -> None:
     assert len(rows) == len(states)
     for row in rows:
         state = states[row["cta"], row["name"]]
+        assert row["tick"] == "cycle"
         for field in ("extent", "stall", "active", "untracked", "blocked"):
             assert row[field] == state[field], field
 

@@ -120,6 +120,20 @@ def shared_axis(
         errors = [row.error_ns for row in rows]
         known = [error for error in errors if error is not None]
         error = max(known) if known and len(known) == len(errors) else None
+        used = {(row.launch, row.clock) for row in rows} | {(-1, row.clock) for row in rows}
+        wander = max(
+            (
+                p["wander"] * (p["t_last"] - p["t_first"]) / 2 * p["ns_per_tick"]
+                for key in used
+                for p in lines.get(key, ())
+            ),
+            default=0.0,
+        )
+        if wander > 0:
+            notes.append(
+                f"Between the anchors moments of different CTAs may be off by up to {math.ceil(wander):,} ns more: "
+                "two anchors a clock do not show that its rate was constant."
+            )
         return groups, Axis("ns", "mapped", base, None, error)
     if len(kinds) > 1:
         raise BadRequest(

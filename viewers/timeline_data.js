@@ -153,7 +153,7 @@
   wsf.words = function (store, found) {
     var data = store.data, tile = found.tile, i = found.i;
     var row = data.rows[tile.place[i]], kind = data.kinds[tile.kind[i]], w = tile.wait[i];
-    var tick = data.unit === "ns" && row.pieces && row.pieces.length && row.rate !== 1 ? "tick" : data.unit;
+    var tick = row.tick || data.unit;
     var raw = function (t) { return (BigInt(row.zero) + BigInt(t)).toString(); };
     var lines = [["Row", wsf.place(data, row) + " · " + row.name]];
     if (kind.state === "marker") {
@@ -166,7 +166,7 @@
       if (tile.iteration[i] >= 0) lines.push(["Iteration", tile.iteration[i]]);
       if (row.pass >= 0) lines.push(["Pass", row.pass + " (launch " + row.launch + ")"]);
       lines.push(["Length", units(tile.t1[i] - tile.t0[i], tick)]);
-      if (row.rate && row.rate !== 1) lines.push(["In ns", ((tile.t1[i] - tile.t0[i]) * row.rate).toFixed(1) + " ns"]);
+      if (row.rate && tick !== "ns") lines.push(["In ns", ((tile.t1[i] - tile.t0[i]) * row.rate).toFixed(1) + " ns"]);
       lines.push(["From", number(tile.x0[i]) + " to " + number(tile.x1[i])]);
       lines.push(["Raw ticks", raw(tile.t0[i]) + " to " + raw(tile.t1[i]) + " (clock " + row.clock + ")"]);
     }

@@ -24,7 +24,7 @@ from wsformat.viewers.timeline_layout import clean, colours, remark
 from wsformat.viewers.timeline_marks import VERDICTS
 from wsformat.viewers.timeline_packing import pack
 from wsformat.viewers.timeline_select import Selection, iteration_range, select
-from wsformat.viewers.timeline_spans import OUT, Places, Spans, read_spans
+from wsformat.viewers.timeline_spans import Places, Spans, read_spans
 from wsformat.viewers.timeline_tiles import pieces, shares, state_ticks, tiles
 from wsformat.viewers.timeline_words import completeness, headline, perturbation
 
@@ -206,14 +206,15 @@ def _extent(places: Places, spans: Spans) -> tuple[int, int]:
 def _iterations(connection: duckdb.DuckDBPyConnection, capture: str, spans: Spans) -> dict[str, Any]:
     """First and last moment of every iteration of the loops, over all rows."""
     once = {
-        (row["role"], row["span"])
+        (row["role"], row["name"])
         for row in records(
-            connection, "SELECT role, span FROM span_types WHERE capture_id = ? AND loop = 'once'", [capture]
+            connection,
+            "SELECT role, span AS name FROM span_types WHERE capture_id = $1 AND loop = 'once' "
+            "UNION SELECT role, event FROM event_types WHERE capture_id = $1 AND loop = 'once'",
+            [capture],
         )
     }
-    looped = np.array([(kind[0], kind[1]) not in once and kind[2] != OUT for kind in spans.kinds] or [False])[
-        spans.kind
-    ]
+    looped = np.array([(kind[0], kind[1]) not in once for kind in spans.kinds] or [False])[spans.kind]
     keep = looped & (spans.iteration >= 0)
     connection.register("moment", pa.table({"i": spans.iteration[keep], "x0": spans.x0[keep], "x1": spans.x1[keep]}))
     found = run(connection, "SELECT i, MIN(x0) AS x0, MAX(x1) AS x1 FROM moment GROUP BY i ORDER BY i")
@@ -284,6 +285,9 @@ def _rows(
     blocked = np.bincount(spans.place[waits], late, len(rows)).astype(np.int64)
     first, last, x0, x1 = places.windows()
     order = {role: place for place, role in enumerate(_role_order(connection, str(selection.capture["capture_id"])))}
+    capture = selection.capture["capture_id"]
+    clocks = records(connection, "SELECT clock, unit FROM clocks WHERE capture_id = ?", [capture])
+    units = {row["clock"]: row["unit"] for row in clocks}
     found = []
     for n, row in enumerate(rows):
         launch = selection.launches.get(row.launch, {})
@@ -291,7 +295,7 @@ def _rows(
             "launch": row.launch, "cta": row.cta, "sm": row.sm, "warp": row.warp, "clock": row.clock,
             "name": clean(row.role or row.name or f"lane {row.lane}", 40), "note": remark(row),
             "colour": _pair(paint, row.role, ""), "order": order.get(row.role, len(order)),
-            "pass": launch.get("pass", -1),
+            "pass": launch.get("pass", -1), "tick": units.get(row.clock, "tick"),
         }  # fmt: skip
         if n in places.lines:
             whole = int(last[n] - first[n])

@@ -187,12 +187,12 @@
             c.fillStyle = paint.ink.paper;
             for (var dash = Math.max(a, 0); dash < Math.min(b, 4000) - 2; dash += 6) c.fillRect(dash, y + height - 4, 3, 1.6);
           }
-          var words = String(tile.iteration[i]);
-          if (height >= 14 && wide > words.length * 6 + 6 && tile.iteration[i] >= 0) {
+          var words = String(tile.iteration[i]), from0 = Math.max(a, px(view[0])), to = Math.min(b, px(view[1]));
+          if (height >= 14 && to - from0 > words.length * 6 + 6 && tile.iteration[i] >= 0) {
             c.font = "10px " + FONT;
             c.textAlign = "center";
             c.fillStyle = paint.ink.paper;
-            c.fillText(words, (Math.max(a, px(view[0])) + Math.min(b, px(view[1]))) / 2, y + height / 2);
+            c.fillText(words, (from0 + to) / 2, y + height / 2);
           }
         } else {
           c.fillStyle = colour;

@@ -110,7 +110,7 @@
     }
     function percent(share) { return (share * 100).toFixed(1) + " %"; }
     function rowWords(place) {
-      var row = data.rows[place], unit = data.unit === "ns" && row.rate !== 1 ? "ticks" : data.unit === "ns" ? "ns" : data.unit + "s";
+      var row = data.rows[place], unit = row.tick === "ns" ? "ns" : (row.tick || data.unit) + "s";
       if (!row.x) return wsf.place(data, row) + " · " + row.name + "\nNo stamps: nothing is known about it";
       var share = function (ticks) { return wsf.number(ticks) + " (" + (row.extent ? (ticks / row.extent * 100).toFixed(1) : "0") + " %)"; };
       return "Row: " + wsf.place(data, row) + " · " + row.name + "\nRecorded: " + wsf.number(row.extent) + " " + unit +
