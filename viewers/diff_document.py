@@ -85,7 +85,7 @@ def _speed(made: Diff, table: Any) -> tuple[Block, ...]:
     if not made.speeds:
         return (sentence("The versions have no method in common, so no speed is compared."),)
     columns = [
-        Column("method", "method"), Column("kind", "launches"), Column("pass", "pass", "count"),
+        Column("method", "method"), Column("kind", "launches"), Column("pass", "pass", "nth"),
         Column("role", "role"), Column("a", "A", "mean"),
         Column("b", "B", "mean"), Column("change", "change", "change"), Column("low", "99 % from", "change"),
         Column("high", "to", "change"), Column("launches", "repeats at least", "int"),

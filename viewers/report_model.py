@@ -239,8 +239,8 @@ def written(value: Any, kind: str) -> str:
 
     Args:
         value: as the query gives it; None is unknown.
-        kind: ``text``; ``bool``; ``int`` in full; ``count`` an integer of which -1 is unknown; ``mean`` one digit;
-            ``gap`` the same with its sign; ``share`` percent; ``change`` percent with its sign; ``p`` a probability.
+        kind: ``text``; ``bool``; ``int`` in full; ``count`` an integer of which -1 is unknown, ``nth`` one of which -1 is
+            none; ``mean`` one digit; ``gap`` the same with its sign; ``share`` percent; ``change`` percent with its sign.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "" if kind == "text" else "unknown"
@@ -248,15 +248,13 @@ def written(value: Any, kind: str) -> str:
         return str(value)
     if kind == "bool":
         return "yes" if value else "no"
-    if kind == "count" and value < 0:
-        return "unknown"
-    if kind in ("int", "count"):
+    if kind in ("count", "nth") and value < 0:
+        return "unknown" if kind == "count" else ""
+    if kind in ("int", "count", "nth"):
         return f"{int(value):,}"
     if kind in ("mean", "gap"):
         sign = "+" if kind == "gap" else ""
         return f"{round(float(value), 1) + 0.0:{sign},.1f}"
-    if kind == "p":
-        return f"{value:.4f}"
     return f"{round(float(value) * 100, 1) + 0.0:{'+' if kind == 'change' else ''}.1f} %"
 
 
