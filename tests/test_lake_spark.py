@@ -34,14 +34,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark(lake: Lake) -> Iterator[Any]:
     with session() as opened:
+        sparks.register(opened, lake, keep=("span", "wait", "role_summary", "wait_summary", "iteration_summary"))
         yield opened
 
 
 def test_views_are_the_same_row_by_row(spark: Any, lake: Lake) -> None:
     wanted = ("role_state", "wait", "iteration_summary", "role_summary", "wait_summary", "perturbation")
-    sparks.register(spark, lake, wanted, keep=("span", "wait"))
     for name in wanted:
         theirs = case.rows(spark.sql(f"SELECT * FROM {name}").toArrow(), DIGITS)
         mine = case.rows(lake.sql(f"SELECT * FROM {name}", summaries=False), DIGITS)
@@ -50,7 +50,6 @@ def test_views_are_the_same_row_by_row(spark: Any, lake: Lake) -> None:
 
 
 def test_questions_are_the_same_row_by_row(spark: Any, lake: Lake) -> None:
-    sparks.register(spark, lake, keep=("span", "wait", "role_summary", "wait_summary", "iteration_summary"))
     for name in described()["questions"]:
         theirs = case.rows(sparks.run(spark, *statements(name)).toArrow(), DIGITS)
         assert case.rows(ask(lake, name, live=True), DIGITS) == theirs, name
