@@ -97,15 +97,14 @@ __device__ __forceinline__ void consume(unsigned tiles, unsigned full, unsigned 
 #pragma unroll
             for (unsigned j = 0; j < ROW_BYTES / 32; ++j) wgmma_64x128(d, a + 2 * j, b + 2 * j);
             wgmma_commit();
-            // The tensor cores are at work now: what was read before is stored meanwhile.
-            WSF_STORE(Role, 0x18, i > 0 ? k - 2 : ~0u);
+            // The tensor cores are at work now: what was read before is stored meanwhile. In the first iteration of a tile
+            // no group is in flight, so what it reads behind the wait belongs to none and is not stored in the second.
+            WSF_STORE(Role, 0x18, i > 1 ? k - 2 : ~0u);
             WSF_STORE(Role, 0x07, k);
-            if (i > 0) {
-                wgmma_wait<1>();
-                WSF_HOLD(Role, 3, k - 1);
-                arrive_everywhere(before, thread);
-                WSF_HOLD(Role, 4, k - 1);
-            }
+            wgmma_wait<1>();
+            WSF_HOLD(Role, 3, k - 1);
+            arrive_everywhere(before, i > 0 ? thread : ~0u);
+            WSF_HOLD(Role, 4, k - 1);
             before = empty + stage * 8;
             if (++stage == STAGES) {
                 stage = 0;
