@@ -26,11 +26,11 @@ from wsformat.converters.trace_tracks import Tree
 from wsformat.errors import BadRequest, WsformatError
 
 NO_PLACE = ("predictions", "metrics", "rules", "findings", "attributes")
-BLOCK = 100_000
+BLOCK = 50_000
 """Rows that are in memory at a time."""
 POINTS = 600_000
 """Points of the lanes that are paired at a time; more where one CTA has more: then DuckDB uses its temporary folder."""
-MEMORY_LIMIT = "288MB"
+MEMORY_LIMIT = "256MB"
 """Of DuckDB; the process takes some 250 MB more."""
 MORE_MEMORY = ("600MB", "1200MB", derive.MEMORY_LIMIT)
 """What waits and arrows get when they do not fit: their views look at all waits of a capture at once."""

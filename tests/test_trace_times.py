@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from trace_cases import bundle_of, several_captures
-from trace_truth import samples
+from trace_truth import CONFORMANCE
 
 from wsformat.bundle import Bundle
 from wsformat.converters.trace_build import opened
@@ -74,8 +74,8 @@ def test_the_cases_are_what_they_say() -> None:
 
 
 @pytest.mark.sources
-def test_samples_too() -> None:
-    bundle = samples()["gemm_grid"]
+def test_a_real_grid_too() -> None:
+    bundle = Bundle.open(CONFORMANCE / "gemm_grid.wsformat")
     got, wanted = drawn(bundle), in_the_view(bundle)
     assert [row[:4] for row in got] == [row[:4] for row in wanted]
     np.testing.assert_allclose(np.array(got)[:, 4:], np.array(wanted)[:, 4:], rtol=1e-12)
