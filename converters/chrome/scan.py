@@ -310,7 +310,8 @@ class _Collector:
 
     def _ids(self, text: Array, at: dict[bytes, tuple[Array, Array]]) -> Array:
         own, other = self.ids.codes(text, *at[b"id"]), self.ids.codes(text, *at[b"id2"])
-        return np.where(own >= 0, own, other).astype(np.int32)
+        result: Array = np.where(own >= 0, own, other).astype(np.int32)
+        return result
 
     def trace(self, size: int) -> Trace:
         """Everything as one."""
