@@ -239,8 +239,9 @@ def written(value: Any, kind: str) -> str:
 
     Args:
         value: as the query gives it; None is unknown.
-        kind: ``text``; ``bool``; ``int`` in full; ``count`` an integer of which -1 is unknown, ``nth`` one of which -1 is
-            none; ``mean`` one digit; ``gap`` the same with its sign; ``share`` percent; ``change`` percent with its sign.
+        kind: ``text``; ``bool``; ``int`` in full; ``count`` an integer of which -1 is unknown, ``nth`` one of which -1
+            is none; ``mean`` one digit; ``gap`` the same with its sign; ``share`` percent; ``change`` the same with
+            its sign.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "" if kind == "text" else "unknown"
