@@ -14,7 +14,7 @@ import timeline_case as case
 
 import wsformat
 from wsformat.bundle import Bundle
-from wsformat.viewers import timeline_page, timeline_tiles
+from wsformat.viewers import timeline_tiles
 from wsformat.viewers.theme import both_themes
 from wsformat.viewers.timeline_page import explorer
 
@@ -138,7 +138,7 @@ def test_a_gap_is_called_not_instrumented(opened: Open) -> None:
 def test_bins_tell_the_share_of_state_interval(opened: Open, grid: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a page without room for spans the shares of a bin are those of the view, and the page says what it lacks."""
     monkeypatch.setattr(timeline_tiles, "TILE", 100)
-    page = opened(grid, limit=timeline_page.ROOM)
+    page = opened(grid, limit=1)
     assert page.page.locator("section.wsf-timeline").get_attribute("data-mode") == "bins"
     assert "the spans here are not on this page" in page.page.locator(".wsf-status").inner_text()
     assert "0 of 2,056 spans are on this page one by one" in page.page.locator("section").inner_text()

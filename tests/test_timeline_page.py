@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -184,7 +185,8 @@ def test_a_page_that_is_too_small_says_what_it_lacks(monkeypatch: pytest.MonkeyP
     whole = explorer(bundle)
     assert not [note for note in whole.notes if "spans are on this page" in note]
     shares = sum(len(level["data"]) for level in whole.data["levels"])
-    limit = timeline_page.ROOM + shares + 3_000
+    rows = len(json.dumps(whole.data["rows"], separators=(",", ":")))
+    limit = timeline_page.ROOM + shares + rows + 3_000
     small = explorer(bundle, iterations="30:31", limit=limit)
     inside, total = small.data["spans"]
     assert 0 < inside < total == whole.data["spans"][1]
@@ -195,6 +197,16 @@ def test_a_page_that_is_too_small_says_what_it_lacks(monkeypatch: pytest.MonkeyP
     assert all(a[1] == b[0] for a, b in pairwise(covered))  # no hole in what is exact
     assert set(rows_of(small)) < set(rows_of(whole))
     assert len(small.html()) < limit
+
+
+def test_more_rows_than_a_page_holds_are_left_out_by_ctas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_page, "MOST_ROWS", 5)
+    page = explorer(case.bundle(trips=3, ctas=4))
+    assert [(row["cta"], row["name"]) for row in page.data["rows"]] == [
+        (cta, role) for cta in (0, 1) for role in ("producer", "consumer")
+    ]
+    assert any(note.startswith("4 of 8 rows are on this page: 2 of 4 CTAs") for note in page.notes)
+    assert {row[0] for row in rows_of(page)} == {0, 1}
 
 
 def test_windows_are_those_of_the_picture() -> None:

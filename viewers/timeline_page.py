@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,7 @@ from wsformat.bundle import Bundle
 from wsformat.derive import run
 from wsformat.errors import BadRequest
 from wsformat.viewers import figure, render, theme
-from wsformat.viewers.timeline_axis import records
+from wsformat.viewers.timeline_axis import Group, records
 from wsformat.viewers.timeline_chart import axis_title
 from wsformat.viewers.timeline_layout import clean, colours, remark
 from wsformat.viewers.timeline_marks import VERDICTS
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 LIMIT = 5_000_000
 """Bytes of a page at most."""
-ROOM = 120_000
-"""Bytes of a page that are neither levels nor tiles: scripts, styles, names."""
+ROOM = 100_000
+"""Bytes of a page that are neither rows, levels nor tiles: scripts, styles, names of spans."""
+MOST_ROWS = 2_400
+"""Rows of a page."""
 ITERATIONS = 20_000
 """Iterations that can be searched; of a longer loop every second, third, ... one."""
 VIEWS = ("point", "recorded_window", "span", "state_interval", "wait", "clock_segment", "perturbation")
@@ -137,6 +139,7 @@ def explorer(
         raise BadRequest("a window by iterations and one by time at once", "Give one of the two.")
     with bundle.duckdb(only=VIEWS) as connection:
         selection = select(connection, capture_id=capture_id, launch=launch, cta=cta, roles=roles, whole=True)
+        selection = _fewer(selection)
         chosen = str(selection.capture["capture_id"])
         places = Places(selection)
         spans, notes = read_spans(connection, selection, places)
@@ -145,10 +148,10 @@ def explorer(
         window = _window(extent, start, end, asked, table, selection.axis.unit)
         states = pieces(connection, selection, places, spans)
         levels = shares(connection, states, len(selection.rows), spans.count, extent)
-        room = limit - ROOM - sum(len(level["data"]) for level in levels)
-        made, inside = tiles(spans, extent, (window[0] + window[1]) // 2, room - len(table["text"]))
         paint = _paint(connection, chosen)
         rows = _rows(connection, selection, places, spans, states, paint)
+        used = len(render.script_json(rows)) + len(table["text"]) + sum(len(level["data"]) for level in levels)
+        made, inside = tiles(spans, extent, (window[0] + window[1]) // 2, limit - ROOM - used)
         disturbed = perturbation(connection, chosen, selection.groups[0].launch)
     notes = [*selection.notes, *notes]
     if inside < spans.count:
@@ -184,6 +187,24 @@ def explorer(
         f"{completeness(selection.capture)} · {disturbed}",
     )
     return Explorer(title, tuple(notes), data)
+
+
+def _fewer(selection: Selection) -> Selection:
+    """The first groups, as many as have MOST_ROWS rows: of thousands of CTAs no page can carry the states of all."""
+    total = len(selection.rows)
+    if total <= MOST_ROWS:
+        return selection
+    kept: list[Group] = []
+    for group in selection.groups:
+        if kept and sum(len(other.rows) for other in kept) + len(group.rows) > MOST_ROWS:
+            break
+        kept.append(group)
+    shown = sum(len(group.rows) for group in kept)
+    note = (
+        f"{shown:,} of {total:,} rows are on this page: {len(kept):,} of {len(selection.groups):,} CTAs, by number. "
+        "Choose others with --cta."
+    )
+    return replace(selection, groups=tuple(kept), notes=(*selection.notes, note))
 
 
 def _facts(selection: Selection, spans: Spans) -> str:

@@ -25,6 +25,8 @@ BINS = (256, 1024, 4096)
 """Bins of the levels. The last one is made only where not every span can be on the page."""
 FEW = 2_000_000
 """Spans of which most fit on a page."""
+SHARES_HELD = 4_000_000
+"""Shares of the finest level at most: two for every row and bin, each a byte before packing."""
 TILE = 12_000
 """Spans of a tile, about."""
 
@@ -83,7 +85,8 @@ def shares(
     A share is a byte, 255 for all of the bin; rows one after another, stall then active of each.
     """
     low, high = extent
-    wanted = [bins for bins in BINS if bins <= 2 * (high - low) and (bins < BINS[-1] or spans > FEW)] or [BINS[0]]
+    most = min(2 * (high - low), SHARES_HELD // max(1, 2 * rows), BINS[-1] if spans > FEW else BINS[-2])
+    wanted = [bins for bins in BINS if bins <= most] or [BINS[0]]
     bins = wanted[-1]
     width = max(1, -(-(high - low) // bins))
     connection.register("piece", pieces)
