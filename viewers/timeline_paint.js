@@ -42,7 +42,8 @@
   }
 
   wsf.canvas = function (canvas, width, height) {
-    var ratio = wsf.printing ? 3 : window.devicePixelRatio || 1;
+    // Browsers paint nothing on a canvas of more than some 16,000 pixels a side.
+    var ratio = Math.min(wsf.printing ? 3 : window.devicePixelRatio || 1, 16000 / width, 16000 / height);
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     canvas.style.width = width + "px";
