@@ -113,7 +113,8 @@ def test_reprs_are_short_escaped_and_useful(name: str) -> None:
     assert "\u202e" not in shown
     if name == "stamped":
         assert "balanced_r0" in shown
-        assert "events 900" in shown
+        assert "roles 6" in shown
+        assert "events," in shown  # a stream: only reading tells how many
     if name == "empty":
         assert "no captures" in shown
     document = report(bundle, pictures=False)
