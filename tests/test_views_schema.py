@@ -12,7 +12,8 @@ import pytest
 from reference_captures import random_lifetimes, random_tables
 
 from wsformat.bundle import Bundle
-from wsformat.derive import dependency_order, describe, run, views
+from wsformat.derive import dependency_order, describe, mentioned, run, views
+from wsformat.errors import BadRequest
 from wsformat.tables import SQL_TYPES, read_schema_json, tables
 
 DESCRIBED: dict[str, Any] = read_schema_json("views.json")["views"]
@@ -184,3 +185,16 @@ def test_another_engine_gives_the_same_rows(seed: int) -> None:
                     )
                     assert alike, f"{view}.{name}: DuckDB {a[name]!r}, SQLite {b[name]!r} in {a}"
     sqlite.close()
+
+
+def test_a_query_makes_the_views_that_it_names_and_no_others() -> None:
+    assert mentioned('SELECT * FROM Wait JOIN main."role_state" USING (lane)') == ["role_state", "wait"]
+    assert mentioned("SELECT COUNT(*) FROM events") == []
+    assert mentioned("SHOW TABLES") is None
+    assert mentioned("SELECT view_name FROM duckdb_views()") is None
+    made = Bundle.from_tables({"captures": []})
+    assert made.sql("SELECT COUNT(*) AS n FROM overlap").to_pylist() == [{"n": 0}]
+    listed = made.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").column(0).to_pylist()
+    assert set(views()) <= set(listed)
+    with pytest.raises(BadRequest, match="no_such_view"):
+        made.sql("SELECT * FROM no_such_view")

@@ -47,7 +47,7 @@ def digest(
     Raises:
         BadRequest: no counters, or no single kernel.
     """
-    with bundle.duckdb() as connection:
+    with bundle.duckdb(only=[]) as connection:
         choice = choose_from(connection, bundle, kernel, launch)
         counted = counters(bundle, choice.launch, capture=choice.capture, summary=choice.summary)
         view = _view(connection, bundle, choice)

@@ -35,7 +35,7 @@ class Choice:
 
 def kernels(bundle: Bundle) -> dict[str, list[Launch]]:
     """Kernels with counters, and their launches."""
-    with bundle.duckdb() as connection:
+    with bundle.duckdb(only=[]) as connection:
         return _kernels(connection)
 
 
@@ -62,7 +62,7 @@ def choose(bundle: Bundle, kernel: str | None, launch: int | None) -> Choice:
     Raises:
         BadRequest: none or several match, or the expression is wrong.
     """
-    with bundle.duckdb() as connection:
+    with bundle.duckdb(only=[]) as connection:
         return choose_from(connection, bundle, kernel, launch)
 
 

@@ -209,9 +209,9 @@ class Bundle:
         Raises:
             BadRequest: the query is wrong, with DuckDB's message.
         """
-        from wsformat.derive import run
+        from wsformat.derive import mentioned, run
 
-        with self.duckdb() as connection:
+        with self.duckdb(only=mentioned(query)) as connection:
             return run(connection, query, parameters)
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None) -> Bundle:

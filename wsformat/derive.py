@@ -20,6 +20,11 @@ from wsformat.tables import DEFAULTS, SQL_TYPES, duckdb_ddl, read_schema_json, t
 
 MEMORY_LIMIT = "3GB"
 """Enough for every view of 20 million stamps at full speed."""
+WORD = re.compile(r"\w+")
+CATALOGUE = re.compile(
+    r"\b(?:show|describe|summarize|pragma\w*|information_schema|duckdb_\w+|sqlite_master)\b", re.IGNORECASE
+)
+"""Words of queries that list what there is."""
 VIEW_FILE = re.compile(r"^\d+_(?P<name>[a-z][a-z0-9_]*)\.sql$")
 
 
@@ -128,6 +133,17 @@ def connect(
         kind = "TEMP TABLE" if name in kept else "VIEW"
         connection.execute(f'CREATE {kind} "{name}" AS\n{views()[name]}')
     return connection
+
+
+def mentioned(query: str) -> list[str] | None:
+    """Views that a query needs made: all whose name stands in it anywhere; None, that is all, when it asks for lists.
+
+    A name too many only costs time. To make every view takes a second, most queries need two or three.
+    """
+    if CATALOGUE.search(query):
+        return None
+    words = {word.lower() for word in WORD.findall(query)}
+    return [name for name in views() if name in words]
 
 
 def parquet_source(path: Path) -> str:

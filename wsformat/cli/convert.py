@@ -221,7 +221,11 @@ def export(
     name = table or view
     if name not in known:
         raise BadRequest(f"no {'table' if table else 'view'} {name!r}", f"There are: {', '.join(known)}.")
-    with opened.duckdb() as connection, interruptible(connection), progress("export") as advance:
+    with (
+        opened.duckdb(only=[view] if view else []) as connection,
+        interruptible(connection),
+        progress("export") as advance,
+    ):
         quoted = '"' + name.replace('"', '""') + '"'
         reader = sink.stream(connection, f"SELECT * FROM {quoted}")
         written = sink.write_rows(reader, out, name=format_, force=force, progress=advance)

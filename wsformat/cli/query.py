@@ -41,7 +41,9 @@ def query(
         raise BadRequest(f"no such option: {sql}", "Options: `wsformat query --help`.")
     text = sys.stdin.read() if sql == "-" else sql
     opened = scopes.open_bundle(bundle)
-    with opened.duckdb() as connection:
+    from wsformat.derive import mentioned
+
+    with opened.duckdb(only=mentioned(text)) as connection:
         answer(connection, text, json=json, csv=csv, output=output, force=force)
 
 
