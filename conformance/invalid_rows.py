@@ -79,6 +79,21 @@ def two_sms(tables: Rows) -> None:
         row["sm"] = 4
 
 
+def second_cta(tables: Rows) -> None:
+    """Another CTA beside the first on its SM, which holds one at a time."""
+    tables["launches"][0].update(grid_x=2)
+    tables["lanes"].append(
+        {**tables["lanes"][0], "lane": len(tables["lanes"]), "cta": 1, "name": "CTA 1", "t_start": 90}
+    )
+
+
+def across(tables: Rows) -> None:
+    """Edges that reach over the whole grid; the last signal of the producer comes 14,000 ticks late."""
+    for edge in tables["dependencies"]:
+        edge["scope"] = "device"
+    stamp(1, "signal", 3, t=15_400)(tables)
+
+
 def extra_cta(**values: Any) -> Callable[[Rows], Any]:
     return add("lanes", lane=2, launch=0, kind="cta", completeness="complete", records_lost=0, wraps=0, **values)
 
@@ -199,6 +214,21 @@ CASES: tuple[RowCase, ...] = (
     ),
     RowCase("E608", "two lanes on two SMs share one clock of scope sm", ring, two_sms),
     RowCase("I609", "the source assumed 1 GHz", ring, put("clocks", 0, assumption="1 GHz")),
+    RowCase(
+        "E610",
+        "two CTAs on an SM at once, max_ctas_per_sm is 1",
+        anchored,
+        both(second_cta, attribute(table_name="launches", row_key="0", name="max_ctas_per_sm", type="int", value="1")),
+    ),
+    RowCase("W611", "a CTA lives 16,000 ns, its launch lasts 10,000", anchored, put("launches", 0, duration_ns=10_000)),
+    RowCase("E612", "a wait ends long before the signal that it needs from another CTA", anchored, across),
+    RowCase("W613", "1.5625 GHz by the anchors, hz_nominal is 1.2 GHz", anchored, put("clocks", 0, hz_nominal=1.2e9)),
+    RowCase(
+        "I614",
+        "a third anchor half way, 500 ns off the line of the other two",
+        anchored,
+        add("clock_anchors", 0, t=12_500, reference_t=1_790_000_000_000_008_500),
+    ),
     RowCase(
         "E701",
         "a stored span that ends before it begins",

@@ -64,7 +64,7 @@ EXPLAINED: list[tuple[Callable[[Found], bool], str, str]] = [
     (
         lambda found: bool(found.types["INT32"] & {"number"}) or "Utf8" in found.types["STRING"],
         "INT64 comes as BigInt.",
-        "Subtract ticks as BigInt, then `Number(...)`: a tick alone may exceed 2^53 (R-7.17).",
+        "Subtract ticks as BigInt, then `Number(...)`: a tick alone may exceed 2^53 (R-7.19).",
     ),
     (
         lambda found: bool(found.wrong),

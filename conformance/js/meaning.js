@@ -1,4 +1,5 @@
 // Family 7: what records say about each other. Chapters 6, 8, 10, 14.
+import {RULES as AXIS} from './axis.js';
 import {RULES as CLOCKS} from './clocks.js';
 import {RULES as KEYS} from './keys.js';
 import {RULES as BUDGETS} from './budgets.js';
@@ -251,7 +252,7 @@ function places(d, add) {
 }
 
 const RULES = [
-  ...KEYS, ...CLOCKS, ...BUDGETS,
+  ...KEYS, ...CLOCKS, ...AXIS, ...BUDGETS,
   {codes: ['E403', 'E704'], needs: ['events', 'spans'], run: stamps},
   {codes: ['E410'], needs: ['events', 'event_types'], run: payloads},
   {codes: ['E701', 'E702', 'I706', 'W705'], needs: ['events', 'spans', 'lanes', 'span_types'], run: pairing},
