@@ -132,6 +132,7 @@ class _Builder:
                 "nothing was written",
                 "See `wsformat validate`.",
             )
+        self.records = _count(connection, queries.RECORDS.format(prefix="all__"))
         found = connection.sql(queries.LANE_NUMBERS).to_arrow_table()
         self.lanes = {name: found.column(name).to_numpy().astype(np.int64) for name in found.column_names}
         if found.num_rows == 0:
@@ -212,7 +213,7 @@ class _Builder:
             counts["clamped"] = self.arrows.clamped
 
     def _uncounted(self) -> Iterator[Part]:
-        trace, chunks, done = self.trace, self._chunks(), 0
+        trace, chunks, done, seen = self.trace, self._chunks(), 0, 0
         yield from self.tree.rows(self.connection, self._facts())
         if self.arrows.declared:
             for chunk in chunks:
@@ -230,11 +231,17 @@ class _Builder:
                 "capture_id = (SELECT capture_id FROM numbered_capture WHERE nth = getvariable('nth')) "
                 f"AND lane BETWEEN {int(lane[chunk.first])} AND {int(lane[chunk.last])}",
             )
+            seen += _count(self.connection, queries.RECORDS.format(prefix=""))
             yield from self._chunk(int(capture))
             done += chunk.points
             if self.choice.progress:
                 self.choice.progress("stamps", done, total)
         yield from self._recorded_ends(before=False)
+        if seen != self.records:
+            raise WsformatError(
+                f"of {self.records} stamps and spans {seen} were found again; nothing was written",
+                "Did somebody write to the bundle meanwhile?",
+            )
         self._account()
 
     def _recorded_ends(self, *, before: bool) -> Iterator[Part]:

@@ -17,6 +17,9 @@ LEFT JOIN clocks k ON k.capture_id = p.capture_id AND k.clock = l.clock
 WHERE l.lane IS NULL OR c.capture_id IS NULL OR k.clock IS NULL
 """
 
+# Counted at the start and part by part: nothing may be missing.
+RECORDS = "SELECT (SELECT COUNT(*) FROM {prefix}events) + (SELECT COUNT(*) FROM {prefix}spans)"
+
 # Captures of one experiment stand together, in the order in which they were taken.
 CAPTURES = """
 CREATE TABLE numbered_capture AS

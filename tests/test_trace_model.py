@@ -444,3 +444,12 @@ def test_verdicts_come_back_with_an_import(tmp_path: Path) -> None:
         ("args.verdict", "producer_late"), ("args.producer", "r.b.begin"), ("args.producer_iteration", "0"),
         ("args.verdict", "unknown"),
     }  # fmt: skip
+
+
+def test_stamps_that_cannot_be_found_again_end_the_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a bundle is replaced while it is read: never a file with less in it."""
+    show = trace_build._show
+    monkeypatch.setattr(trace_build, "_show", lambda c, which: show(c, which if which == "TRUE" else "FALSE"))
+    with pytest.raises(WsformatError, match="of 4 stamps and spans 0 were found again"):
+        perfetto.write(nasty()["overlap"], tmp_path / "x.pftrace", {})
+    assert list(tmp_path.iterdir()) == []
