@@ -10,8 +10,6 @@ WITH wide AS (
 ), piece AS (
   SELECT s.capture_id, s.launch, s.clock, s.reference_clock, s.segment, s.t_first, s.t_last, s.ns_first, s.ns_per_tick, s.error_ns, s.wander, CASE WHEN c.step_ticks > 0 THEN c.step_ticks END AS step_ticks
   FROM clock_segment s LEFT JOIN clocks c ON c.capture_id = s.capture_id AND c.clock = s.clock
-), moment AS (
-  SELECT capture_id, launch, clock, t, segment FROM moment_segment
 ), own AS (
   SELECT capture_id, launch, clock FROM piece WHERE segment = 0
 ), sized AS (
@@ -31,6 +29,28 @@ WITH wide AS (
   FROM point p
   JOIN sender s ON s.capture_id = p.capture_id AND s.producer_role = p.role AND s.producer_event = p.event
   JOIN member m ON m.capture_id = p.capture_id AND m.lane = p.lane AND m.scope = s.scope
+), needed AS (
+  SELECT s.capture_id, s.lane, s.iteration, s.span_id, s.t0, s.t1, k.wait_kind, k.edge_kind, k.producer_role, k.producer_event, k.producer_step, k.scope, k.consumer_step * s.iteration - k.iteration_lag AS units
+  FROM span s JOIN wide k ON k.capture_id = s.capture_id AND k.role = s.role AND k.span = s.span AND k.end_event = s.end_event
+  WHERE s.state = 'stall' AND s.complete AND s.end_lane = s.lane AND s.iteration >= 0
+), waiting AS (
+  SELECT n.capture_id, n.lane, n.iteration, n.span_id, n.t0, n.t1, n.wait_kind, n.edge_kind, n.producer_role, n.producer_event, n.scope, CAST(n.units / n.producer_step AS INT) AS producer_iteration, m.launch, m.team, m.clock, m.map_launch
+  FROM needed n JOIN member m ON m.capture_id = n.capture_id AND m.lane = n.lane AND m.scope = n.scope
+  WHERE n.units >= 0 AND n.units % n.producer_step = 0
+), moment_at AS (
+  SELECT capture_id, map_launch, clock, t FROM written
+  UNION
+  SELECT capture_id, map_launch, clock, t0 AS t FROM waiting
+  UNION
+  SELECT capture_id, map_launch, clock, t1 AS t FROM waiting
+), run AS (
+  SELECT capture_id, map_launch, clock, t, 1 AS is_moment, 0 AS segment FROM moment_at
+  UNION ALL
+  SELECT capture_id, launch AS map_launch, clock, t_first AS t, 0 AS is_moment, segment FROM piece WHERE segment > 0
+), counted AS (
+  SELECT capture_id, map_launch, clock, t, is_moment, MAX(segment) OVER (PARTITION BY capture_id, map_launch, clock ORDER BY t, is_moment, segment ROWS UNBOUNDED PRECEDING) AS segment FROM run
+), moment AS (
+  SELECT capture_id, map_launch AS launch, clock, t, segment FROM counted WHERE is_moment = 1
 ), writer AS (
   SELECT capture_id, launch, scope, team, producer_role, producer_event, lane FROM written WHERE lane_role = producer_role
   UNION
@@ -57,14 +77,6 @@ WITH wide AS (
   JOIN writers w ON w.capture_id = o.capture_id AND w.launch = o.launch AND w.scope = o.scope AND w.team = o.team AND w.producer_role = o.producer_role AND w.producer_event = o.producer_event
   GROUP BY o.capture_id, o.launch, o.scope, o.team, o.producer_role, o.producer_event, o.iteration, w.lanes
   HAVING COUNT(*) >= w.lanes AND COUNT(o.error_ns) = COUNT(*) AND MIN(o.reference_clock) = MAX(o.reference_clock)
-), needed AS (
-  SELECT s.capture_id, s.lane, s.iteration, s.span_id, s.t0, s.t1, k.wait_kind, k.edge_kind, k.producer_role, k.producer_event, k.producer_step, k.scope, k.consumer_step * s.iteration - k.iteration_lag AS units
-  FROM span s JOIN wide k ON k.capture_id = s.capture_id AND k.role = s.role AND k.span = s.span AND k.end_event = s.end_event
-  WHERE s.state = 'stall' AND s.complete AND s.end_lane = s.lane AND s.iteration >= 0
-), waiting AS (
-  SELECT n.capture_id, n.lane, n.iteration, n.span_id, n.t0, n.t1, n.wait_kind, n.edge_kind, n.producer_role, n.producer_event, n.scope, CAST(n.units / n.producer_step AS INT) AS producer_iteration, m.launch, m.team, m.clock, m.map_launch
-  FROM needed n JOIN member m ON m.capture_id = n.capture_id AND m.lane = n.lane AND m.scope = n.scope
-  WHERE n.units >= 0 AND n.units % n.producer_step = 0
 ), met AS (
   SELECT w.capture_id, w.lane, w.iteration, w.span_id, w.t0, w.t1, w.wait_kind, w.edge_kind, w.producer_iteration, g.lane AS producer_lane, CASE WHEN g.above >= -g.below THEN g.above ELSE -g.below END AS signal_error,
          a.ns_per_tick AS rate0, b.ns_per_tick AS rate1, g.ns - (a.ns_first + CAST(FLOOR(CAST(w.t0 - a.t_first AS DOUBLE) * a.ns_per_tick + 0.5E0) AS BIGINT)) AS after0, g.ns - (b.ns_first + CAST(FLOOR(CAST(w.t1 - b.t_first AS DOUBLE) * b.ns_per_tick + 0.5E0) AS BIGINT)) AS after1,
