@@ -57,10 +57,9 @@ def check(found: dict[str, Any], truth: Truth, report: dict[str, Any]) -> None:
     extra = ("marker", "signal", "binding")
     assert sorted(row for row in slices if row[1] not in extra) == truth.slices(shift=truth.base)
     assert sorted((row[0], row[2]) for row in slices if row[1] == "marker") == truth.markers(truth.base)
-    assert len(found["flows"]) == report["flows"] == len(truth.arrows())
-    assert (
-        sorted((tail, kind == "binding") for tail, kind, head, _, _ in found["flows"] if head == tail) == truth.arrows()
-    )
+    arrows = sorted(truth.arrows() + truth.recorded)
+    assert len(found["flows"]) == report["flows"] == len(arrows)
+    assert sorted((tail, kind == "binding") for tail, kind, head, _, _ in found["flows"] if head == tail) == arrows
     assert all(length >= 0 for *_, length in found["flows"])
     steps = [(name, ns(t), value) for _, name, samples_ in found["counters"] for t, value in samples_]
     assert sorted(steps) == truth.counters(truth.base)

@@ -73,10 +73,15 @@ class Truth:
         self.axis, self.maps = moments(rows)
         self.spans, self.intervals, self.signals = (rows[view] for view in ("span", "state_interval", "signal"))
         times = [self.at(p["capture_id"], p["lane"], p["t"]) for p in rows["point"]]
-        for e in bundle.table("edges").to_pylist():
+        self.recorded: list[tuple[str, bool]] = []
+        """(kind, False) of every arrow that the source recorded with both ends."""
+        edges = bundle.table("edges").to_pylist()
+        for e in edges:
             ends = [((e["capture_id"], e[f"{end}_lane"]), e[f"{end}_t"]) for end in ("from", "to")]
             if all(lane in self.maps for lane, _ in ends):
+                self.recorded.append((e["kind"], False))
                 times += [self.at(*lane, t) for lane, t in ends]
+        self.lost_ends = len(edges) - len(self.recorded)
         self.base = min(times)
 
     def at(self, capture: str, lane: int, t: int) -> int:
