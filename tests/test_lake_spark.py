@@ -36,7 +36,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 @pytest.fixture(scope="module")
 def spark(lake: Lake) -> Iterator[Any]:
     with session() as opened:
-        sparks.register(opened, lake, keep=("span", "wait", "role_summary", "wait_summary", "iteration_summary"))
+        sparks.register(opened, lake)
         yield opened
 
 

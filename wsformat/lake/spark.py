@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SPARK_TYPES = {"INT32": "INT", "INT64": "BIGINT", "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN", "STRING": "STRING"}
 
 
-def register(spark: Any, lake: Lake, wanted: Iterable[str] = (), *, where: str = "", keep: Iterable[str] = ()) -> None:
+def register(spark: Any, lake: Lake, wanted: Iterable[str] = (), *, where: str = "") -> None:
     """Make the tables and derived views of a lake temporary views of a Spark session, all as of now.
 
     Args:
@@ -29,7 +29,6 @@ def register(spark: Any, lake: Lake, wanted: Iterable[str] = (), *, where: str =
         lake: the lake.
         wanted: names of tables and views that are needed; by default all.
         where: SQL condition on ``captures`` that chooses captures.
-        keep: derived views to compute once and hold in memory.
 
     Raises:
         BadRequest: ``where`` is wrong.
@@ -40,8 +39,9 @@ def register(spark: Any, lake: Lake, wanted: Iterable[str] = (), *, where: str =
         frame = _frame(spark, lake, found, name)
         frame.createOrReplaceTempView(name)
     for name in derived:
-        frame = spark.sql(views()[name])
-        (frame.cache() if name in set(keep) else frame).createOrReplaceTempView(name)
+        # Each view is kept where it was computed: as one plan, views of views take Spark longer to analyse than
+        # to run. Nothing is computed before it is asked for.
+        spark.sql(views()[name]).localCheckpoint(eager=False).createOrReplaceTempView(name)
 
 
 def _frame(spark: Any, lake: Lake, found: Snapshot, name: str) -> Any:
