@@ -512,7 +512,8 @@ def test_a_report_through_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_streaming_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, a spill file and streams against everything at once, for each kind of table."""
-    from wsformat.converters.ncu import assemble, decode, runs, spill
+    from wsformat.converters import spill
+    from wsformat.converters.ncu import assemble, decode, runs
 
     rows = [(launch(i), CLI, f"sm__m{j}.sum", "Kbyte", f"{i},{j:03d}.50") for i in range(1, 60) for j in range(9)]
     wide = {f"sm__w{j}.sum": ("us", [f"{i}.{j:02d}" for i in range(40)]) for j in range(30)}
