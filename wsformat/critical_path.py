@@ -120,7 +120,7 @@ def critical_path(
         BadRequest: no such capture, launch or CTA, no points in it, or its lanes are on several clocks.
     """
     if connection is None:
-        with bundle.duckdb() as own:
+        with bundle.duckdb(only=["span", "wait", "recorded_window"]) as own:
             return critical_path(bundle, capture_id=capture_id, launch=launch, cta=cta, connection=own)
     ask = _asker(connection)
     capture_id = _capture(ask, capture_id)

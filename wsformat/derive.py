@@ -135,6 +135,21 @@ def connect(
     return connection
 
 
+def make_views(connection: duckdb.DuckDBPyConnection, query: str, made: set[str]) -> None:
+    """Make the views that a query names, on a connection of :func:`connect` with ``only``.
+
+    Args:
+        connection: where.
+        query: SQL that is to be run next.
+        made: views that are there; grows.
+    """
+    named = mentioned(query)
+    for name in dependency_order(views() if named is None else named):
+        if name not in made:
+            connection.execute(f'CREATE VIEW "{name}" AS\n{views()[name]}')
+            made.add(name)
+
+
 def mentioned(query: str) -> list[str] | None:
     """Views that a query needs made: all whose name stands in it anywhere; None, that is all, when it asks for lists.
 

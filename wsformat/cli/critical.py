@@ -41,6 +41,7 @@ def path_of(scope: Analysis, launch: int, cta: int) -> tuple[Any, list[dict[str,
     from wsformat.critical_path import summary
 
     capture = scope.one_capture()
+    scope.need("span wait recorded_window")
     path = find(scope.bundle, capture_id=capture, launch=launch, cta=cta, connection=scope.connection)
     return path, rows(summary(path))
 

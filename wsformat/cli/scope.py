@@ -36,10 +36,11 @@ class Analysis:
 
     Attributes:
         bundle: the bundle.
-        connection: every table and view by name.
+        connection: every table by name; views once they were asked for.
         captures: ids of the captures selected.
         launch, cta: number, or EVERY.
         role: name, or ''.
+        made: views that are there; making all would take longer than most questions.
     """
 
     bundle: Bundle
@@ -49,12 +50,20 @@ class Analysis:
     cta: int = EVERY
     role: str = ""
     labels: dict[str, str] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
+
+    def need(self, text: str) -> None:
+        """Make the views that a query, or just a list of names, mentions."""
+        from wsformat.derive import make_views
+
+        make_views(self.connection, text, self.made)
 
     def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[dict[str, Any]]:
         """Rows of a query as plain values."""
         from wsformat.cli.output import rows
         from wsformat.derive import run
 
+        self.need(sql)
         return rows(run(self.connection, sql, list(parameters)))
 
     def where(self, *columns: str, alias: str = "") -> str:
@@ -146,9 +155,12 @@ def analysis(
     cta: int = EVERY,
     role: str = "",
     materialise: Iterable[str] = (),
-    only: Iterable[str] | None = None,
+    only: Iterable[str] = (),
 ) -> Iterator[Analysis]:
-    """Open a bundle for questions about a part of it; ``materialise`` and ``only`` as :func:`wsformat.derive.connect`.
+    """Open a bundle for questions about a part of it.
+
+    ``materialise`` as in :func:`wsformat.derive.connect`; ``only`` names views that are asked for other than by
+    :meth:`Analysis.rows`.
 
     Raises:
         MalformedInput, UnsupportedVersion: no bundle that can be read.
@@ -156,8 +168,11 @@ def analysis(
     """
     bundle = open_bundle(path)
     labels, chosen = choose_captures(bundle, capture)
+    from wsformat.derive import dependency_order
+
+    made = set(dependency_order([*only, *materialise]))
     with bundle.duckdb(materialise=materialise, only=only) as connection, interruptible(connection):
-        found = Analysis(bundle, connection, chosen, launch, cta, role, labels)
+        found = Analysis(bundle, connection, chosen, launch, cta, role, labels, made)
         _check(found)
         yield found
 

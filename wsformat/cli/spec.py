@@ -154,6 +154,7 @@ def findings(scope: Analysis, *, measured: bool) -> list[dict[str, Any]]:
     if measured:
         checks |= MEASURED
         connection = scope.connection
+        scope.need("point span")
         connection.execute(
             "CREATE OR REPLACE TEMP TABLE written AS SELECT capture_id, role, event FROM point GROUP BY ALL"
         )
@@ -179,7 +180,7 @@ def _of_spec(path: Path) -> list[dict[str, Any]]:
     data = read_json(path)
     spec, unsaid = from_skill(data, str(path)) if is_skill_spec(data) else (parse(data, str(path)), [])
     bundle = Bundle.from_tables({"captures": [{"capture_id": "spec"}], **spec.table_rows("spec")})
-    with bundle.duckdb() as connection:
+    with bundle.duckdb(only=()) as connection:
         found = findings(Analysis(bundle, connection, ("spec",)), measured=False)
     place = {"severity": NOTE, "kind": "unsaid", "capture_id": "spec", "role": "", "name": ""}
     return [*found, *({**place, "text": text} for text in unsaid)]

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from wsformat.bundle import Bundle, TableData
-from wsformat.derive import connect
+from wsformat.derive import connect, make_views
 from wsformat.tables import tables
 from wsformat.validate.rules import relations
 from wsformat.validate.subject import Subject, texts
@@ -42,7 +42,9 @@ class Database:
             if file.broken or name not in tables():
                 continue
             data[name] = file.data or TableData(name, -1, lambda: iter(()), file.path)
-        self.connection = connect(Bundle(data), memory_limit=memory_limit)
+        # Views are made when a rule names them: making all takes longer than checking a small bundle.
+        self.views: set[str] = set()
+        self.connection = connect(Bundle(data), memory_limit=memory_limit, only=())
         self.connection.execute("SET temp_directory = ?", [self.scratch.name])
         self.connection.register("manifest_source_captures", _source_captures(subject))
 
@@ -57,6 +59,7 @@ class Database:
         Raises:
             duckdb.Error: it failed or took too long.
         """
+        make_views(self.connection, query, self.views)
         with self._limited():
             return self.connection.execute(query, parameters).fetchall()
 
@@ -80,6 +83,7 @@ class Database:
             if name in relations() and name not in self.made:
                 self.made.add(name)
                 self.need(relations()[name])
+                make_views(self.connection, relations()[name], self.views)
                 with self._limited():
                     self.connection.execute(f"CREATE TEMP TABLE {name} AS {relations()[name]}")
 
