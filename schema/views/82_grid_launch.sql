@@ -16,11 +16,15 @@ WITH own AS (
 ), sm AS (
   SELECT o.capture_id, o.launch, o.reference_clock, COUNT(DISTINCT o.sm) AS sms, MAX(o.idle_end_ns) AS tail_ns, SUM(CAST(o.idle_end_ns AS DOUBLE)) AS idle, MIN(CASE WHEN p.ns > 0 THEN 1.0E9 * p.ticks / p.ns END) AS hz_low, MAX(CASE WHEN p.ns > 0 THEN 1.0E9 * p.ticks / p.ns END) AS hz_high
   FROM one_sm o LEFT JOIN pace p ON p.capture_id = o.capture_id AND p.launch = o.launch AND p.clock = o.clock GROUP BY o.capture_id, o.launch, o.reference_clock
+), seen AS (
+  SELECT capture_id, launch, reference_clock, start_ns, error_ns,
+         MAX(end_ns) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS end_so_far,
+         MAX(error_ns) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS error_so_far
+  FROM cta
 ), chained AS (
   SELECT capture_id, launch, reference_clock, LAG(launch) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch) AS previous_launch,
-         start_ns - MAX(end_ns) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap_before_ns,
-         error_ns + MAX(error_ns) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap_error_ns
-  FROM cta
+         start_ns - LAG(end_so_far) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch) AS gap_before_ns, error_ns + LAG(error_so_far) OVER (PARTITION BY capture_id, reference_clock ORDER BY start_ns, launch) AS gap_error_ns
+  FROM seen
 )
 SELECT c.capture_id, c.launch, COALESCE(k.kind, '') AS kind, COALESCE(k.kernel, '') AS kernel, c.reference_clock,
        CASE WHEN k.grid_x > 0 AND k.grid_y > 0 AND k.grid_z > 0 THEN CAST(k.grid_x AS BIGINT) * k.grid_y * k.grid_z ELSE CAST(-1 AS BIGINT) END AS grid_ctas, c.ctas, COALESCE(s.sms, 0) AS sms,
