@@ -28,7 +28,7 @@ FOLDERS = {
 }
 
 
-# One or two modules a layer and kind of data: the wheel holds what the tree holds (test above), and all tests pass there.
+# One or two modules a layer and kind of data: the wheel holds what the tree holds (first test), and all pass there.
 ON_THE_WHEEL = (
     "bundle", "cli", "views_known", "validate_schema", "raw_stamps", "rolespec", "hardware", "predict", "ncu_metrics",
     "digest", "tag64", "skill_npz", "stamp_header", "timeline_files", "cli_doctor", "upgrade",
