@@ -110,7 +110,7 @@ def test_two_anchors_cannot_show_a_change_of_rate_and_say_so() -> None:
 def test_odd_recordings(
     seed: int, sms: int, per_sm: int, middle: int, step: int, length: float, recorded: bool
 ) -> None:
-    """Coarse and fine timers, CTAs shorter than its step; a distance that was not recorded is missing from the bound."""
+    """Coarse and fine timers, CTAs shorter than its step; a distance that nobody recorded is missing from the bound."""
     made = simulator_clocks.device(seed, sms, step, jitter=0.25 * step)
     if not recorded:
         made.distance = max(1, step // 8)
