@@ -137,7 +137,7 @@ def test_what_would_lose_a_value_is_refused(root: Path, name: str, column: str, 
 
 def test_a_dropped_column_is_refused(root: Path) -> None:
     pl.read_parquet(root / "lanes.parquet").drop("sm").write_parquet(root / "lanes.parquet")
-    with pytest.raises(MalformedInput, match="column name is missing") as caught:
+    with pytest.raises(MalformedInput, match="column sm is missing") as caught:
         seal(root)
     assert "-1" in caught.value.hint
 
