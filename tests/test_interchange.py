@@ -15,11 +15,13 @@ from wsformat.converters.registry import import_files
 from wsformat.tables import tables
 
 SAMPLES = Path(samples.__file__).parent
+NAMED = {"work": "unassigned", "k_wait": "unassigned", "event_1": "unassigned", "cudaLaunchKernel": "cpu thread"}
+"""A range of each peer, and the role of its lanes."""
 MAPPING = {
     "wsformat_import_mapping": "0.1",
     "dependencies": [
-        {"producer_role": "unassigned", "producer_event": f"{name}.end", "consumer_role": "unassigned",
-         "consumer_event": f"{name}.begin"} for name in ("work", "cudaLaunchKernel", "k_wait", "event_1")
+        {"producer_role": role, "producer_event": f"{name}.end",
+         "consumer_role": role, "consumer_event": f"{name}.begin"} for name, role in NAMED.items()
     ],
 }  # fmt: skip
 
