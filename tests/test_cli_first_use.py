@@ -114,14 +114,18 @@ def test_sql_may_begin_with_a_comment(gemm: Path) -> None:
         assert words[-1] in result.stderr
 
 
-def test_a_column_of_another_type_is_named_and_a_cast_of_ones_own_is_not(gemm: Path) -> None:
+def test_a_column_of_another_type_is_named_and_a_cast_of_ones_own_is_not(gemm: Path, tmp_path: Path) -> None:
     stored = pq.read_table(gemm / "events.parquet")
     text = pa.array([f"x{t}" for t in stored["t"].to_pylist()])
     pq.write_table(stored.set_column(stored.schema.get_field_index("t"), "t", text), gemm / "events.parquet")
-    result = CliRunner().invoke(app, ["states", str(gemm)])
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: column t of a table file is not of the standard's type: cannot convert")
-    assert "`wsformat validate` names the table" in result.stderr
+    trace = str(tmp_path / "t.pftrace")
+    for words in (["states"], ["grid"], ["show"], ["report", "--json"], ["spec", "check"], ["export", trace]):
+        place = 2 if words[0] == "spec" else 1
+        result = CliRunner().invoke(app, [*words[:place], str(gemm), *words[place:]])
+        assert result.exit_code == 2, words
+        assert result.stderr.startswith("error: column t of a table file is not of the standard's type: cannot convert")
+        assert "`wsformat validate` names the table" in result.stderr
+    assert not Path(trace).exists()
     own = CliRunner().invoke(app, ["query", str(gemm), "SELECT CAST(role AS INT) FROM events"])
     assert own.stderr.startswith("error: SQL: Conversion Error")
 

@@ -200,6 +200,21 @@ def _literal(value: Any) -> str:
     return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
+def misfit(error: Exception) -> MalformedInput | None:
+    """What DuckDB's error says of a table file, which is cast to the types of the standard as it is read.
+
+    Returns:
+        the error to raise instead; None when it says something else.
+    """
+    stored = re.search(r"[Cc]ould not (.*?) when casting from source column (\w+)", str(error))
+    if stored is None or not isinstance(error, duckdb.ConversionException):
+        return None
+    return MalformedInput(
+        f"column {stored[2]} of a table file is not of the standard's type: cannot {stored[1]}",
+        "`wsformat validate` names the table (E305 TYPE_WRONG).",
+    )
+
+
 def run(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = None) -> pa.Table:
     """Rows of one query as an Arrow table.
 
@@ -211,14 +226,11 @@ def run(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = 
         relation = connection.sql(query, params=parameters)
         result = relation.to_arrow_table() if relation is not None else pa.table({})
     except duckdb.ConversionException as error:
-        # Table files are cast to the types of the standard; a cast in the query itself is its author's.
-        stored = re.search(r"[Cc]ould not (.*?) when casting from source column (\w+)", str(error))
-        if stored is None or re.search(r"\bcast\b|::", query, re.IGNORECASE):
+        # A cast in the query itself is its author's.
+        stored = None if re.search(r"\bcast\b|::", query, re.IGNORECASE) else misfit(error)
+        if stored is None:
             raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
-        raise MalformedInput(
-            f"column {stored[2]} of a table file is not of the standard's type: cannot {stored[1]}",
-            "`wsformat validate` names the table (E305 TYPE_WRONG).",
-        ) from error
+        raise stored from error
     except duckdb.Error as error:
         raise BadRequest(f"SQL: {error}", "Tables and views: `wsformat info` lists them.") from error
     return result

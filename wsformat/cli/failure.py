@@ -98,7 +98,7 @@ class Commands(TyperGroup):
                 raise typer.Exit(INTERRUPTED) from None
             if os.environ.get("WSFORMAT_DEBUG"):
                 raise
-            _fault(error)
+            _fault(_of_a_table_file(error) or error)
         else:
             return result
         raise typer.Exit(FAILED)
@@ -109,7 +109,19 @@ def _is_interrupt(error: Exception) -> bool:
     return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
 
 
+def _of_a_table_file(error: Exception) -> WsformatError | None:
+    """Pictures, reports and exports read in many ways; a column of a wrong type ends them all in the same words."""
+    if type(error).__name__ != "ConversionException":
+        return None
+    from wsformat.derive import misfit
+
+    return misfit(error)
+
+
 def _fault(error: Exception) -> None:
+    if isinstance(error, WsformatError):
+        say_error(error.message, error.hint)
+        return
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         say_error(f"{place}{error.strerror}")
