@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import simulator_clocks
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wsformat.alignment import anchors_of, place, step_of
@@ -97,6 +97,8 @@ def test_two_anchors_cannot_show_a_change_of_rate_and_say_so() -> None:
     assert (at_ends[2] < 1).all()
 
 
+@example(seed=4, sms=1, per_sm=2, middle=2, step=1000, length=300.0, recorded=True)
+@example(seed=0, sms=1, per_sm=4, middle=2, step=1000, length=300.0, recorded=False)
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -116,7 +118,51 @@ def test_odd_recordings(
         made.distance = max(1, step // 8)
     recording = simulator_clocks.record(made, *ctas(made, per_sm, length), middle, recorded)
     distance, error, _ = off(recording, *inside(recording, 200))
+    shown = recording.bundle.table("clock_anchors")["reference_t"].unique()
+    if len(shown) == 1:
+        # The timer never moved: its step is not known, and no bound is stated.
+        assert np.isnan(error).all()
+        return
     assert (distance <= error + (0 if recorded else made.distance)).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    bound=st.floats(1, 1000),
+    gaps=st.lists(st.integers(1, 400), min_size=1, max_size=12),
+    off=st.lists(st.floats(-1, 1), min_size=13, max_size=13),
+    bent=st.lists(st.floats(0, 4), min_size=12, max_size=12),
+)
+def test_anchors_that_run_back_within_their_bounds(
+    bound: float, gaps: list[int], off: list[float], bent: list[float]
+) -> None:
+    """Reference times may fall while ticks rise. Placed times never do, and the true ones stay within the bound."""
+    tick = 5_000_000 + np.concatenate([[0], np.cumsum(gaps)])
+    true = np.concatenate([[0.0], np.cumsum(np.array(gaps) * bent[: len(gaps)])])
+    shown = np.rint(true + np.array(off[: len(true)]) * bound).astype(np.int64)
+    clocks = [{"clock": 0, "scope": "sm", "unit": "cycle", "step_ticks": 1}]
+    clocks.append({"clock": 1, "scope": "device", "unit": "ns", "sm": -1, "step_ticks": 1})
+    anchors = [
+        {"launch": 0, "clock": 0, "t": int(t), "reference_clock": 1, "reference_t": int(g), "error_ns": bound + 1}
+        for t, g in zip(tick, shown, strict=True)
+    ]
+    tables = {"clocks": clocks, "clock_anchors": anchors}
+    bundle = Bundle.from_tables(
+        {n: [{"capture_id": simulator_clocks.CAPTURE, **r} for r in t] for n, t in tables.items()}
+    )
+    every = np.arange(tick[0], tick[-1] + 1)
+    with bundle.duckdb(threads=1) as connection:
+        nil = np.zeros(len(every))
+        ns, error, wander, _ = place(connection, simulator_clocks.CAPTURE, nil, nil, every)
+        straight = run(connection, "SELECT is_straight FROM clock_map").to_pylist()[0]["is_straight"]
+    assert (np.diff(ns) >= 0).all()
+    assert (error >= 0).all()
+    assert (wander >= 0).all()
+    if not straight:
+        at = np.interp(every, tick, true)
+        assert (np.abs(ns - at) <= error + 1).all()
+    reached = np.searchsorted(every, tick)
+    assert (np.abs(ns[reached] - true) <= error[reached] + 1).all()
 
 
 @pytest.mark.parametrize("step", [1, 32, 1000, 1024])

@@ -61,7 +61,7 @@ def readings(launches: Sequence[StampLaunch], clock: Sequence[Array]) -> Reading
             continue
         start, end = meta["c0"].astype(np.int64), meta["c1"].astype(np.int64)
         first, last = meta["g0"].astype(np.int64), meta["g1"].astype(np.int64)
-        rate = (last - first) / np.maximum(end - start, 1)
+        rate = _rate(clocks, start, end, first, last)
         distance = meta["pad"].astype(np.int64)
         parts.append((number, clocks, start, first, rate * (distance & ((1 << DISTANCE_BITS) - 1))))
         parts.append((number, clocks, end, last, rate * (distance >> DISTANCE_BITS)))
@@ -81,15 +81,33 @@ def readings(launches: Sequence[StampLaunch], clock: Sequence[Array]) -> Reading
     )
 
 
+def _rate(clocks: Array, start: Array, end: Array, first: Array, last: Array) -> Array:
+    """ns a tick of each CTA's clock, over all CTAs of a launch that share it.
+
+    A CTA shorter than the timer's step shows no rate of its own: its two readings may be equal, a step apart, or (of
+    a timer that is read through a cache) even run back.
+    """
+    numbers, at = np.unique(clocks, return_inverse=True)
+    # A CTA that left no readings says nothing about its clock.
+    read = (start > 0) & (end > 0) & (first > 0) & (last > 0)
+    passed = []
+    for a, b in ((start, end), (first, last)):
+        low, high = np.full(len(numbers), np.iinfo(np.int64).max), np.zeros(len(numbers), np.int64)
+        np.minimum.at(low, at[read], np.minimum(a, b)[read])
+        np.maximum.at(high, at[read], np.maximum(a, b)[read])
+        passed.append(np.maximum(high - low, 0))
+    result: Array = (passed[1] / np.maximum(passed[0], 1))[at]
+    return result
+
+
 def step_of(timer: Array) -> int:
-    """The step of a timer: the greatest number that divides all differences of its readings, -1 when there are none.
+    """The step of a timer: the greatest number that divides all differences of its readings, -1 when it never moved.
 
     Few readings share larger divisors by chance; then the readings themselves are taken as multiples of the step, as
     counters that start at 0 are.
     """
-    if len(timer) >= MIN_READINGS:
-        return granularity([timer - timer.min()])
-    return granularity([timer])
+    moved = timer - timer.min(initial=np.iinfo(np.int64).max)
+    return granularity([moved if len(timer) >= MIN_READINGS or not moved.any() else timer])
 
 
 def anchors_of(
@@ -103,7 +121,7 @@ def anchors_of(
         capture_id: of the rows.
     """
     found = readings(launches, clock)
-    step = max(step_of(found.timer), 1)
+    step = step_of(found.timer)
     # CTAs that share an SM may be read at the same tick: the timer's first reading is the one to keep.
     order = np.lexsort((found.timer, found.t, found.clock, found.launch))
     key = np.stack([found.launch, found.clock, found.t])[:, order]
@@ -117,8 +135,9 @@ def anchors_of(
             "reference_clock": np.full(len(order), timer),
             # The timer shows g from g to g + step: half a step is what a reading leaves open, the other half stands for
             # steps that come early or late (an H200 at a constant rate needed 18 to 26 ns, at a step of 32).
-            "reference_t": found.timer[order] + step // 2,
-            "error_ns": step + found.late_ns[order],
+            "reference_t": found.timer[order] + max(step, 0) // 2,
+            # A timer that never moved shows no step, so nothing bounds its readings.
+            "error_ns": pa.array(step + found.late_ns[order], mask=np.full(len(order), step <= 0)),
         }
     )
     return table, step if len(found.timer) >= MIN_READINGS else -1

@@ -273,6 +273,7 @@ CREATE OR REPLACE VIEW clock_map AS
 -- The reference must tick in ns (-1 is Unix time in ns). With anchors of one tick only, a clock that ticks in ns can be mapped; then ns_per_tick is 1.
 -- is_straight: some straight line lies within the bounds of all anchors (null: not known, an anchor has no bound or there is no line). Then the line runs through the middle of all such lines at
 --   its first and at its last anchor. Not straight: the rate changed (or a bound is wrong), and the line joins the middles of the first and the last anchor.
+--   Time never runs back while ticks go on: where that line would fall, it is level, half way between its ends.
 -- error_ns: the greatest distance of an end of any anchor's bound from the line, so that at each anchor the true time is that near, whatever the rate did.
 -- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
 --   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
@@ -292,10 +293,14 @@ WITH node AS (
          f.first_low_ns, f.first_high_ns, f.last_low_ns, f.last_high_ns,
          CASE WHEN f.clock IS NULL THEN NULL WHEN l.agrees = 1 AND f.first_low_ns <= f.first_high_ns + 1.0E-6 AND f.last_low_ns <= f.last_high_ns + 1.0E-6 THEN 1 ELSE 0 END AS is_straight
   FROM line l LEFT JOIN clock_fit f ON f.capture_id = l.capture_id AND f.launch = l.launch AND f.clock = l.clock AND f.reference_clock = l.reference_clock
-), ended AS (
-  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, first_low_ns, first_high_ns, last_low_ns, last_high_ns, is_straight,
+), joined AS (
+  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, is_straight,
          FLOOR(CASE WHEN is_straight = 1 THEN (first_low_ns + first_high_ns) / 2 ELSE first_middle END + 0.5E0) AS first_at, FLOOR(CASE WHEN is_straight = 1 THEN (last_low_ns + last_high_ns) / 2 ELSE last_middle END + 0.5E0) AS last_at
   FROM fitted
+), ended AS (
+  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, is_straight,
+         CASE WHEN last_at < first_at THEN FLOOR((first_at + last_at) / 2 + 0.5E0) ELSE first_at END AS first_at, CASE WHEN last_at < first_at THEN FLOOR((first_at + last_at) / 2 + 0.5E0) ELSE last_at END AS last_at
+  FROM joined
 ), sloped AS (
   SELECT capture_id, launch, clock, reference_clock, nodes, unit, t_first, t_last, ns_origin, anchors, is_straight, first_at, last_at,
          CASE WHEN reference_unit <> 'ns' THEN NULL WHEN t_last > t_first THEN (last_at - first_at) / CAST(t_last - t_first AS DOUBLE) WHEN unit = 'ns' THEN 1.0E0 END AS ns_per_tick
@@ -315,6 +320,7 @@ FROM sloped s JOIN covered c ON c.capture_id = s.capture_id AND c.launch = s.lau
 CREATE OR REPLACE VIEW clock_segment AS
 -- clock_segment: how ticks of a clock become ns: the pieces of the map of a (launch, clock). Of several reference clocks the lowest number from 0 on, Unix time (-1) last.
 -- One piece, the line of clock_map, unless no straight line fits its anchors: then one between each two neighbouring nodes, joining their middles.
+-- Time never runs back while ticks go on: a middle that lies before an earlier one is taken as that one, and its bound reaches from the latest low so far to its own high.
 -- Within a piece the true time lies within error_ns of it at its ends, and as far in between when the rate is constant there; where nothing shows that, a clock of core cycles may be
 -- off by wander (a ratio) of the time to the nearer end as well. t_last of a piece is t_first of the next. Maps of launch -1 hold for launches without their own.
 WITH ranked AS (
@@ -325,11 +331,15 @@ WITH ranked AS (
   SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns, CASE WHEN is_straight = FALSE THEN 1 ELSE 0 END AS is_bent,
          CASE WHEN wander_ns > 0 THEN 0.15E0 ELSE 0.0E0 END AS wander
   FROM ranked WHERE choice = 1
-), piece AS (
-  SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, FLOOR(n.middle_ns + 0.5E0) AS middle_at,
-         CASE WHEN n.high_ns - FLOOR(n.middle_ns + 0.5E0) >= FLOOR(n.middle_ns + 0.5E0) - n.low_ns THEN n.high_ns - FLOOR(n.middle_ns + 0.5E0) ELSE FLOOR(n.middle_ns + 0.5E0) - n.low_ns END AS half
+), ascending AS (
+  SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, n.high_ns,
+         MAX(FLOOR(n.middle_ns + 0.5E0)) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS middle_at,
+         MAX(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_ns
   FROM chosen c JOIN clock_node n ON n.capture_id = c.capture_id AND n.launch = c.launch AND n.clock = c.clock AND n.reference_clock = c.reference_clock
   WHERE c.is_bent = 1
+), piece AS (
+  SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, CASE WHEN high_ns - middle_at >= middle_at - low_ns THEN high_ns - middle_at ELSE middle_at - low_ns END AS half
+  FROM ascending
 ), joined AS (
   SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, half,
          LEAD(t) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS t_next, LEAD(middle_at) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS next_at,

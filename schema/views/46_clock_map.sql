@@ -2,6 +2,7 @@
 -- The reference must tick in ns (-1 is Unix time in ns). With anchors of one tick only, a clock that ticks in ns can be mapped; then ns_per_tick is 1.
 -- is_straight: some straight line lies within the bounds of all anchors (null: not known, an anchor has no bound or there is no line). Then the line runs through the middle of all such lines at
 --   its first and at its last anchor. Not straight: the rate changed (or a bound is wrong), and the line joins the middles of the first and the last anchor.
+--   Time never runs back while ticks go on: where that line would fall, it is level, half way between its ends.
 -- error_ns: the greatest distance of an end of any anchor's bound from the line, so that at each anchor the true time is that near, whatever the rate did.
 -- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
 --   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
@@ -21,10 +22,14 @@ WITH node AS (
          f.first_low_ns, f.first_high_ns, f.last_low_ns, f.last_high_ns,
          CASE WHEN f.clock IS NULL THEN NULL WHEN l.agrees = 1 AND f.first_low_ns <= f.first_high_ns + 1.0E-6 AND f.last_low_ns <= f.last_high_ns + 1.0E-6 THEN 1 ELSE 0 END AS is_straight
   FROM line l LEFT JOIN clock_fit f ON f.capture_id = l.capture_id AND f.launch = l.launch AND f.clock = l.clock AND f.reference_clock = l.reference_clock
-), ended AS (
-  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, first_low_ns, first_high_ns, last_low_ns, last_high_ns, is_straight,
+), joined AS (
+  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, is_straight,
          FLOOR(CASE WHEN is_straight = 1 THEN (first_low_ns + first_high_ns) / 2 ELSE first_middle END + 0.5E0) AS first_at, FLOOR(CASE WHEN is_straight = 1 THEN (last_low_ns + last_high_ns) / 2 ELSE last_middle END + 0.5E0) AS last_at
   FROM fitted
+), ended AS (
+  SELECT capture_id, launch, clock, reference_clock, nodes, unit, reference_unit, t_first, t_last, ns_origin, anchors, is_straight,
+         CASE WHEN last_at < first_at THEN FLOOR((first_at + last_at) / 2 + 0.5E0) ELSE first_at END AS first_at, CASE WHEN last_at < first_at THEN FLOOR((first_at + last_at) / 2 + 0.5E0) ELSE last_at END AS last_at
+  FROM joined
 ), sloped AS (
   SELECT capture_id, launch, clock, reference_clock, nodes, unit, t_first, t_last, ns_origin, anchors, is_straight, first_at, last_at,
          CASE WHEN reference_unit <> 'ns' THEN NULL WHEN t_last > t_first THEN (last_at - first_at) / CAST(t_last - t_first AS DOUBLE) WHEN unit = 'ns' THEN 1.0E0 END AS ns_per_tick

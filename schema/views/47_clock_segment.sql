@@ -1,5 +1,6 @@
 -- clock_segment: how ticks of a clock become ns: the pieces of the map of a (launch, clock). Of several reference clocks the lowest number from 0 on, Unix time (-1) last.
 -- One piece, the line of clock_map, unless no straight line fits its anchors: then one between each two neighbouring nodes, joining their middles.
+-- Time never runs back while ticks go on: a middle that lies before an earlier one is taken as that one, and its bound reaches from the latest low so far to its own high.
 -- Within a piece the true time lies within error_ns of it at its ends, and as far in between when the rate is constant there; where nothing shows that, a clock of core cycles may be
 -- off by wander (a ratio) of the time to the nearer end as well. t_last of a piece is t_first of the next. Maps of launch -1 hold for launches without their own.
 WITH ranked AS (
@@ -10,11 +11,15 @@ WITH ranked AS (
   SELECT capture_id, launch, clock, reference_clock, t_first, t_last, ns_first, ns_per_tick, error_ns, CASE WHEN is_straight = FALSE THEN 1 ELSE 0 END AS is_bent,
          CASE WHEN wander_ns > 0 THEN 0.15E0 ELSE 0.0E0 END AS wander
   FROM ranked WHERE choice = 1
-), piece AS (
-  SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, FLOOR(n.middle_ns + 0.5E0) AS middle_at,
-         CASE WHEN n.high_ns - FLOOR(n.middle_ns + 0.5E0) >= FLOOR(n.middle_ns + 0.5E0) - n.low_ns THEN n.high_ns - FLOOR(n.middle_ns + 0.5E0) ELSE FLOOR(n.middle_ns + 0.5E0) - n.low_ns END AS half
+), ascending AS (
+  SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, n.high_ns,
+         MAX(FLOOR(n.middle_ns + 0.5E0)) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS middle_at,
+         MAX(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_ns
   FROM chosen c JOIN clock_node n ON n.capture_id = c.capture_id AND n.launch = c.launch AND n.clock = c.clock AND n.reference_clock = c.reference_clock
   WHERE c.is_bent = 1
+), piece AS (
+  SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, CASE WHEN high_ns - middle_at >= middle_at - low_ns THEN high_ns - middle_at ELSE middle_at - low_ns END AS half
+  FROM ascending
 ), joined AS (
   SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, half,
          LEAD(t) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS t_next, LEAD(middle_at) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS next_at,
