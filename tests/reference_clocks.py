@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import floor
 from statistics import median
 from typing import Any
@@ -75,6 +75,9 @@ def clock_map(tables: Tables) -> list[Row]:
             straight = fit is not None
         if fit:
             first, last = floor((fit[0] + fit[1]) / 2 + Fraction(1, 2)), floor((fit[2] + fit[3]) / 2 + Fraction(1, 2))
+        if last < first:
+            # Time does not run back: level, half way.
+            first = last = floor(Fraction(first + last, 2) + Fraction(1, 2))
         length = nodes[-1]["t"] - nodes[0]["t"]
         rate = None
         if units.get(reference) == "ns":
@@ -82,8 +85,13 @@ def clock_map(tables: Tables) -> list[Row]:
         error = wander = None
         if rate is not None:
             gap = max((b["t"] - a["t"] for a, b in pairwise(nodes)), default=0)
-            unchecked = units.get(clock) == "cycle" and length and (len(nodes) == 2 or not straight)
-            wander = WANDER * float(gap) / 2 * rate if unchecked else 0.0
+            wander = 0.0
+            if units.get(clock) == "cycle" and length:
+                if straight is False:
+                    wander = WANDER * float(gap) / 2 * rate
+                elif straight is None or 3 * gap > 2 * length:
+                    # Anchors at its ends only do not show that the rate was constant.
+                    wander = WANDER * float(length) / 2 * rate
         if rate is not None and bounded:
             line = [first + float(n["t"] - nodes[0]["t"]) * rate for n in nodes]
             error = max(max(n["high"] - y, y - n["low"]) for n, y in zip(nodes, line, strict=True))
@@ -122,8 +130,9 @@ def clock_segment(maps: list[Row]) -> list[Row]:
             names = ("t_first", "t_last", "ns_first", "ns_per_tick", "error_ns")
             rows.append({**common, "segment": 0, "segments": 1, **{name: m[name] for name in names}})
             continue
-        at = [floor(n["middle"] + 0.5) for n in m["_nodes"]]
-        half = [max(n["high"] - y, y - n["low"]) for n, y in zip(m["_nodes"], at, strict=True)]
+        # Time does not run back: no node is placed before an earlier one, nor can it lie before the low of one.
+        at = list(accumulate((floor(n["middle"] + 0.5) for n in m["_nodes"]), max))
+        half = [max(high - y, y - low) for y, (low, high) in zip(at, possible(m["_nodes"]), strict=True)]
         for k, (a, b) in enumerate(pairwise(m["_nodes"])):
             rows.append(
                 {
@@ -138,6 +147,18 @@ def clock_segment(maps: list[Row]) -> list[Row]:
                 }
             )
     return rows
+
+
+def possible(nodes: list[Row]) -> list[tuple[float, float]]:
+    """Between which times each node lies, when time does not run back; between all that they say where they differ."""
+    found = []
+    for k, node in enumerate(nodes):
+        before, after = nodes[: k + 1], nodes[k:]
+        if max(n["low"] for n in before) > min(n["high"] for n in after):
+            found.append((min(n["low"] for n in after), max(n["high"] for n in before)))
+        else:
+            found.append((max(n["low"] for n in before), node["high"]))
+    return found
 
 
 def map_of(segments: list[Row], clock: int, launch: int | None) -> list[Row]:

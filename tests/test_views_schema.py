@@ -12,7 +12,7 @@ import pytest
 from reference_captures import random_lifetimes, random_tables
 
 from wsformat.bundle import Bundle
-from wsformat.derive import dependency_order, describe, mentioned, run, views
+from wsformat.derive import dependency_order, describe, empty_views, make_views, mentioned, run, views
 from wsformat.errors import BadRequest
 from wsformat.tables import SQL_TYPES, read_schema_json, tables
 
@@ -206,3 +206,32 @@ def test_a_query_makes_the_views_that_it_names_and_no_others() -> None:
     assert set(views()) <= set(listed)
     with pytest.raises(BadRequest, match="no_such_view"):
         made.sql("SELECT * FROM no_such_view")
+
+
+def test_a_view_that_is_empty_by_what_is_declared_is_made_empty() -> None:
+    """The same columns and rows as by its own SQL, and nothing it is made of need be there."""
+    folded = [name for name, view in DESCRIBED.items() if "only_with" in view]
+    assert folded == ["cross_signal"]
+    edge = {"capture_id": "a", "producer_role": "p", "producer_event": "e", "consumer_role": "c", "consumer_event": "f"}
+    for scope, is_folded in (("cta", True), ("cluster", False), ("device", False)):
+        bundle = Bundle.from_tables({"dependencies": [edge | {"scope": scope}]})
+        with bundle.duckdb(only=["wait"]) as connection, bundle.duckdb() as every:
+            assert list(empty_views(connection)) == (folded if is_folded else [])
+            made = {
+                row[0]
+                for row in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+            }
+            assert ("clock_segment" in made) == (not is_folded)
+            before = every.execute("DESCRIBE cross_signal").fetchall()
+            every.execute("DROP VIEW cross_signal")
+            every.execute(f"CREATE VIEW cross_signal AS {views()['cross_signal']}")
+            assert every.execute("DESCRIBE cross_signal").fetchall() == before
+            assert every.execute("SELECT COUNT(*) FROM cross_signal").fetchall() == [(0,)]
+
+
+def test_queries_one_after_the_other_find_the_views_they_name() -> None:
+    with Bundle.from_tables({}).duckdb(only=["wait"]) as connection:
+        made = set(dependency_order(["wait"], empty_views(connection)))
+        for name in ("wait", "cross_signal", "clock_segment", "timeline_ns"):
+            make_views(connection, f"SELECT * FROM {name}", made)
+            assert connection.execute(f"SELECT COUNT(*) FROM {name}").fetchall() == [(0,)]

@@ -3,9 +3,10 @@
 -- is_straight: some straight line lies within the bounds of all anchors (null: not known, an anchor has no bound or there is no line). Then the line runs through the middle of all such lines at
 --   its first and at its last anchor. Not straight: the rate changed (or a bound is wrong), and the line joins the middles of the first and the last anchor.
 --   Time never runs back while ticks go on: where that line would fall, it is level, half way between its ends.
+-- Checked: a straight line none of whose gaps between neighbouring nodes is longer than two thirds of it. Anchors near its ends only cannot show that the rate was constant.
 -- error_ns: the greatest distance of an end of any anchor's bound from the line, so that at each anchor the true time is that near, whatever the rate did.
--- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
---   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
+-- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (not checked, or not straight):
+--   0.15 of the time to the nearer end of the piece (see clock_segment), at most half of the longest one. 0 on a line that is checked.
 -- ns_per_tick null: no map. error_ns null: an anchor has no bound.
 WITH node AS (
   SELECT capture_id, launch, clock, reference_clock, node, nodes, anchors, t, after_ticks, ns_origin, low_ns, high_ns, middle_ns, agrees FROM clock_node
@@ -43,5 +44,6 @@ WITH node AS (
 )
 SELECT s.capture_id, s.launch, s.clock, s.reference_clock, s.t_first, s.t_last, s.ns_origin + CAST(s.first_at AS BIGINT) AS ns_first, s.ns_origin + CAST(s.last_at AS BIGINT) AS ns_last, s.anchors, s.ns_per_tick,
        CASE WHEN c.above >= c.below THEN c.above ELSE c.below END AS error_ns, CASE WHEN s.ns_per_tick IS NULL OR s.is_straight IS NULL THEN NULL ELSE s.is_straight = 1 END AS is_straight,
-       CASE WHEN s.ns_per_tick IS NULL THEN NULL WHEN s.unit = 'cycle' AND s.nodes > 1 AND (s.nodes = 2 OR COALESCE(s.is_straight, 0) = 0) THEN 0.15E0 * CAST(c.widest AS DOUBLE) / 2 * s.ns_per_tick ELSE 0.0E0 END AS wander_ns
+       CASE WHEN s.ns_per_tick IS NULL THEN NULL WHEN s.unit = 'cycle' AND s.is_straight = 0 THEN 0.15E0 * CAST(c.widest AS DOUBLE) / 2 * s.ns_per_tick
+            WHEN s.unit = 'cycle' AND s.nodes > 1 AND (s.is_straight IS NULL OR 3.0E0 * c.widest > 2.0E0 * (s.t_last - s.t_first)) THEN 0.15E0 * CAST(s.t_last - s.t_first AS DOUBLE) / 2 * s.ns_per_tick ELSE 0.0E0 END AS wander_ns
 FROM sloped s JOIN covered c ON c.capture_id = s.capture_id AND c.launch = s.launch AND c.clock = s.clock AND c.reference_clock = s.reference_clock

@@ -1,6 +1,7 @@
 -- clock_segment: how ticks of a clock become ns: the pieces of the map of a (launch, clock). Of several reference clocks the lowest number from 0 on, Unix time (-1) last.
 -- One piece, the line of clock_map, unless no straight line fits its anchors: then one between each two neighbouring nodes, joining their middles.
 -- Time never runs back while ticks go on: a middle that lies before an earlier one is taken as that one, and its bound reaches from the latest low so far to its own high.
+-- Where the latest low so far lies after the earliest high from here on, anchors exclude each other: the bound then reaches from the least low from here on to the greatest high so far.
 -- Within a piece the true time lies within error_ns of it at its ends, and as far in between when the rate is constant there; where nothing shows that, a clock of core cycles may be
 -- off by wander (a ratio) of the time to the nearer end as well. t_last of a piece is t_first of the next. Maps of launch -1 hold for launches without their own.
 WITH ranked AS (
@@ -14,12 +15,16 @@ WITH ranked AS (
 ), ascending AS (
   SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, n.high_ns,
          MAX(FLOOR(n.middle_ns + 0.5E0)) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS middle_at,
-         MAX(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_ns
+         MAX(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_so_far, MAX(n.high_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS high_so_far,
+         MIN(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_from_here, MIN(n.high_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS high_from_here
   FROM chosen c JOIN clock_node n ON n.capture_id = c.capture_id AND n.launch = c.launch AND n.clock = c.clock AND n.reference_clock = c.reference_clock
   WHERE c.is_bent = 1
+), bounded AS (
+  SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, CASE WHEN low_so_far > high_from_here THEN low_from_here ELSE low_so_far END AS low_ns, CASE WHEN low_so_far > high_from_here THEN high_so_far ELSE high_ns END AS high_ns
+  FROM ascending
 ), piece AS (
   SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, CASE WHEN high_ns - middle_at >= middle_at - low_ns THEN high_ns - middle_at ELSE middle_at - low_ns END AS half
-  FROM ascending
+  FROM bounded
 ), joined AS (
   SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, half,
          LEAD(t) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS t_next, LEAD(middle_at) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS next_at,

@@ -82,13 +82,16 @@ WITH home AS (
          CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units < 0 THEN 1 ELSE 0 END AS is_free,
          CASE WHEN is_mapped = 1 AND units % producer_step = 0 AND units >= 0 THEN CAST(units / producer_step AS INT) END AS producer_iteration
   FROM edge
-), matched AS (
-  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, COALESCE(g.lane, c.producer_lane) AS producer_lane, COALESCE(g.t, c.signal_t) AS signal_t, COALESCE(c.error_ticks, 0.0E0) AS error_ticks,
-         MIN(e.t1 - e.t0) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) + MAX(e.step_ticks) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS tolerance,
-         MIN(CASE WHEN COALESCE(g.t, c.signal_t) > e.t0 THEN e.t1 - COALESCE(g.t, c.signal_t) END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_slack,
-         MIN(CASE WHEN COALESCE(g.t, c.signal_t) > e.t0 AND e.t1 >= COALESCE(g.t, c.signal_t) THEN e.t1 - COALESCE(g.t, c.signal_t) END) OVER (PARTITION BY e.capture_id, e.release_kind, e.unit_kind) AS least_plain_slack
+), met AS (
+  SELECT e.capture_id, e.lane, e.iteration, e.span_id, e.t0, e.t1, e.step_ticks, e.wait_kind, e.edge_kind, e.release_kind, e.unit_kind, e.is_needed, e.is_free, e.latency, e.width, e.default_release, e.producer_iteration, COALESCE(g.lane, c.producer_lane) AS producer_lane, COALESCE(g.t, c.signal_t) AS signal_t, COALESCE(c.error_ticks, 0.0E0) AS error_ticks
   FROM mapped e LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.home = e.home AND g.sender = e.sender AND g.iteration = e.producer_iteration
   LEFT JOIN cross_signal c ON c.capture_id = e.capture_id AND c.lane = e.lane AND c.iteration = e.iteration AND c.span_id = e.span_id AND c.wait_kind = e.wait_kind AND c.edge_kind = e.edge_kind
+), kind_release AS (
+  SELECT capture_id, release_kind, unit_kind, MIN(t1 - t0) + MAX(step_ticks) AS tolerance, MIN(CASE WHEN signal_t > t0 THEN t1 - signal_t END) AS least_slack, MIN(CASE WHEN signal_t > t0 AND t1 >= signal_t THEN t1 - signal_t END) AS least_plain_slack
+  FROM met GROUP BY capture_id, release_kind, unit_kind
+), matched AS (
+  SELECT m.capture_id, m.lane, m.iteration, m.span_id, m.t0, m.t1, m.step_ticks, m.wait_kind, m.edge_kind, m.is_needed, m.is_free, m.latency, m.width, m.default_release, m.producer_iteration, m.producer_lane, m.signal_t, m.error_ticks, r.tolerance, r.least_slack, r.least_plain_slack
+  FROM met m JOIN kind_release r ON r.capture_id = m.capture_id AND r.release_kind = m.release_kind AND r.unit_kind = m.unit_kind
 ), released AS (
   SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, error_ticks, CASE WHEN signal_t - t1 > tolerance + error_ticks THEN 1 ELSE 0 END AS is_contradicted, error_ticks * CASE WHEN latency IS NULL THEN 2 ELSE 1 END AS ready_error,
          CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance + error_ticks >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks

@@ -32,12 +32,16 @@ WITH named AS (
   LEFT JOIN lanes l ON l.capture_id = x.capture_id AND l.lane = x.lane
   LEFT JOIN clocks c ON c.capture_id = l.capture_id AND c.clock = l.clock
   WHERE x.nth = 1
+), floor_of AS (
+  SELECT capture_id, floor_kind, unit_kind, MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) AS least FROM settled GROUP BY capture_id, floor_kind, unit_kind
+), floor_any AS (
+  SELECT capture_id, unit_kind, MIN(least) AS least FROM floor_of GROUP BY capture_id, unit_kind
 ), floored AS (
-  SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, step_ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, cause, why,
-         CASE WHEN cause IN ('producer_late', 'in_flight') THEN t1 - signal_t - release_ticks - ready_error ELSE t1 - t0 END AS after_ready,
-         COALESCE(calibrated_floor, MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, floor_kind, unit_kind),
-                  MIN(CASE WHEN cause IN ('free', 'not_blocked') THEN t1 - t0 END) OVER (PARTITION BY capture_id, unit_kind)) AS known_floor
-  FROM settled
+  SELECT s.capture_id, s.lane, s.wait_kind, s.edge_kind, s.iteration, s.span_id, s.t0, s.t1, s.step_ticks, s.edges, s.is_bound, s.producer_iteration, s.producer_lane, s.signal_t, s.release_ticks, s.error_ticks, s.cause, s.why,
+         CASE WHEN s.cause IN ('producer_late', 'in_flight') THEN s.t1 - s.signal_t - s.release_ticks - s.ready_error ELSE s.t1 - s.t0 END AS after_ready, COALESCE(s.calibrated_floor, f.least, a.least) AS known_floor
+  FROM settled s
+  JOIN floor_of f ON f.capture_id = s.capture_id AND f.floor_kind = s.floor_kind AND f.unit_kind = s.unit_kind
+  JOIN floor_any a ON a.capture_id = s.capture_id AND a.unit_kind = s.unit_kind
 ), judged AS (
   SELECT capture_id, lane, wait_kind, edge_kind, iteration, span_id, t0, t1, t1 - t0 AS ticks, edges, is_bound, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, why, COALESCE(known_floor, 0) AS wait_floor,
          CASE WHEN cause <> 'unknown' AND 2 * after_ready > t1 - t0 AND after_ready > 16 * (known_floor + step_ticks) THEN 'other' ELSE cause END AS verdict

@@ -183,7 +183,10 @@ def _print_imported(found: dict[str, Any], files: list[str]) -> None:
 
 def export(
     bundle: BundlePath,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="file to write; its name tells the format")],
+    out: Annotated[Path | None, typer.Argument(metavar="OUT", help="file to write; its name tells the format")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="OUT", help="the same, as in every other command")
+    ] = None,
     format_: Format = "",
     table: TableName = "",
     view: ViewName = "",
@@ -196,6 +199,13 @@ def export(
     from wsformat.cli.output import print_json
     from wsformat.cli.progress import progress
 
+    if (out is None) == (output is None):
+        raise BadRequest(
+            "no file to write is named" if out is None else "OUT and -o name the file twice",
+            "Such as: wsformat export X.wsformat -o trace.pftrace.",
+        )
+    out = out or output
+    assert out is not None
     opened = scopes.open_bundle(bundle)
     if not table and not view:
         report = _export_foreign(opened, out, format_, named_options(option), force)
@@ -204,9 +214,8 @@ def export(
         else:
             print(out)
             for name, value in report.items():
-                if value == {}:
-                    continue
-                print(f"  {name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+                if value != {}:
+                    print(f"  {name.replace('_', ' ')}: {_told(value)}")
         return
     if table and view:
         raise BadRequest("--table and --view exclude each other")
@@ -233,6 +242,14 @@ def export(
         print_json({"path": str(out), "rows": written})
     else:
         print(f"{out}: {scopes.count(written, 'row')}")
+
+
+def _told(value: Any) -> str:
+    from wsformat.cli.output import number
+
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_told(part)}" for name, part in value.items())
+    return number(value) if isinstance(value, int) else str(value)
 
 
 def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, Any], force: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from wsformat.errors import WsformatError
 FINDINGS = 1
 FAILED = 2
 PIPE_CLOSED = 141
+LONG_WORD = re.compile(r"\S{400,}")
 
 # Typer carries its own copy of click in newer versions and imports click in older ones: this class is in both.
 _UsageFailure: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -35,15 +37,25 @@ def one_line(text: str) -> str:
     return "; ".join(line for line in lines if line.strip("^~ "))
 
 
+def shown(text: str) -> str:
+    """One line for a terminal: no control or direction characters, and no word that fills the screen.
+
+    Names in a message come from files and from the command line: escape sequences in them must not act, and of a name
+    of ten thousand characters the ends tell which it is. Paths are at most 4,096 characters long, most below 400.
+    """
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in one_line(text))
+    return LONG_WORD.sub(lambda word: f"{word[0][:150]}…{word[0][-50:]}", safe)
+
+
 def say_error(message: str, hint: str = "") -> None:
     """Write `error: …` and, when there is one, `hint: …` to stderr."""
-    print(f"error: {one_line(message)}", file=sys.stderr)
+    print(f"error: {shown(message)}", file=sys.stderr)
     if hint:
-        print(f"hint: {one_line(hint)}", file=sys.stderr)
+        print(f"hint: {shown(hint)}", file=sys.stderr)
 
 
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"warning: {one_line(str(message))}", file=sys.stderr)
+    print(f"warning: {shown(str(message))}", file=sys.stderr)
 
 
 class Commands(TyperGroup):

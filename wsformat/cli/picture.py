@@ -25,8 +25,10 @@ Launches = Annotated[
 ]
 Ctas = Annotated[list[int] | None, typer.Option("--cta", metavar="N", help="a CTA by its linear index; repeatable")]
 Roles = Annotated[list[str] | None, typer.Option("--role", metavar="NAME", help="a role; repeatable")]
-Start = Annotated[int | None, typer.Option("--from", metavar="T", help="window: from here, in units of the axis")]
-End = Annotated[int | None, typer.Option("--to", metavar="T", help="window: up to here, in units of the axis")]
+# Pictures count from the first stamp, in doubles: what lies beyond 2^53 is no place on their axis.
+AXIS = {"metavar": "T", "min": -(2**53), "max": 2**53}
+Start = Annotated[int | None, typer.Option("--from", **AXIS, help="window: from here, in units of the axis")]
+End = Annotated[int | None, typer.Option("--to", **AXIS, help="window: up to here, in units of the axis")]
 Iterations = Annotated[str, typer.Option("--iterations", metavar="A:B", help="window: iterations A up to, not with, B")]
 Arrows = Annotated[
     str,

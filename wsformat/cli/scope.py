@@ -168,10 +168,10 @@ def analysis(
     """
     bundle = open_bundle(path)
     labels, chosen = choose_captures(bundle, capture)
-    from wsformat.derive import dependency_order
+    from wsformat.derive import dependency_order, empty_views
 
-    made = set(dependency_order([*only, *materialise]))
     with bundle.duckdb(materialise=materialise, only=only) as connection, interruptible(connection):
+        made = set(dependency_order([*only, *materialise], empty_views(connection)))
         found = Analysis(bundle, connection, chosen, launch, cta, role, labels, made)
         _check(found)
         yield found

@@ -16,7 +16,8 @@ Launch = Annotated[int | None, typer.Option("--launch", metavar="N", help="the l
 Cta = Annotated[int | None, typer.Option("--cta", metavar="N", help="the CTA; by default the first")]
 Whole = Annotated[bool, typer.Option("--whole", help="the whole CTA; by default some iterations from its middle")]
 Width = Annotated[
-    int | None, typer.Option("--width", metavar="N", help="characters of a line; by default the terminal's")
+    int | None,
+    typer.Option("--width", metavar="N", min=20, max=10_000, help="characters of a line; by default the terminal's"),
 ]
 Ascii = Annotated[bool, typer.Option("--ascii", help="ASCII characters only")]
 

@@ -245,8 +245,11 @@ def write_files(
 
 def _of_partition(rows: pa.Table, partitions: dict[str, Partition], part: Partition) -> pa.Table:
     captures, starts = starts_of(rows)
-    keep = np.repeat([partitions[c] == part for c in captures], np.diff(starts, append=rows.num_rows))
-    return rows.filter(pa.array(keep)) if not keep.all() else rows
+    mine = np.array([partitions[capture] == part for capture in captures])
+    turns = np.flatnonzero(np.diff(mine, prepend=False, append=False))
+    bounds = np.append(starts, rows.num_rows)
+    pieces = [rows.slice(bounds[a], bounds[b] - bounds[a]) for a, b in turns.reshape(-1, 2).tolist()]
+    return pa.concat_tables(pieces) if pieces else rows.slice(0, 0)
 
 
 def _complete(table: str, rows: pa.Table, facts: dict[str, Any]) -> pa.Table:

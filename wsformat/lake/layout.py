@@ -118,12 +118,12 @@ def constant(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 def narrow(data: pa.Table) -> pa.Table:
-    """The rows with texts as dictionaries of one chunk: they repeat, and every step is quicker so."""
+    """The rows with columns of one chunk, texts as dictionaries: they repeat, and every step is quicker so."""
     for index, field in enumerate(data.schema):
         column = data.column(index)
         if pa.types.is_string(field.type):
             column = column.dictionary_encode()
-        if pa.types.is_dictionary(column.type):
+        if pa.types.is_dictionary(column.type) or column.num_chunks != 1:
             column = pa.chunked_array([one_chunk(column)], column.type)
             data = data.set_column(index, pa.field(field.name, column.type, nullable=field.nullable), column)
     return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,11 +18,11 @@ from wsformat import manifest as manifests
 from wsformat.bundle import Bundle
 from wsformat.derive import file_literal
 from wsformat.errors import BadRequest, MalformedInput
-from wsformat.lake.content import digests, starts_of
+from wsformat.lake.content import BLOCK, digests, starts_of
+from wsformat.lake.footer import same_columns
 from wsformat.lake.layout import Partition, narrow, partition_of
 from wsformat.manifest import Manifest
 from wsformat.tables import conform, format_version, tables
-from wsformat.writer import in_order
 
 Source: TypeAlias = "Bundle | str | os.PathLike[str]"
 
@@ -126,7 +126,8 @@ def stage(group: Sequence[Opened]) -> Iterator[Staged]:
     engine = duckdb.connect()
     owned: list[tuple[Opened, list[str]]] = []
     listed = _read(engine, "captures", group)
-    ids = listed[0].column("capture_id").to_pylist() if listed else []
+    index = listed[0] if listed else None
+    ids = index.column("capture_id").to_pylist() if index is not None else []
     place = 0
     for one, count in zip(listed[1] if listed else [], listed[2] if listed else [], strict=True):
         owned.append((one, ids[place : place + count]))
@@ -144,35 +145,41 @@ def stage(group: Sequence[Opened]) -> Iterator[Staged]:
                 raise MalformedInput(f"{one.name}: a capture_id occurs twice in captures", "See `wsformat validate`.")
             (later if seen & set(captures) else now).append((one, captures))
             seen |= set(captures)
-        # Files in the order of their captures: what is read is then nearly always in order.
-        yield _stage_distinct(engine, sorted(now, key=lambda item: item[1][0]))
+        yield _stage_distinct(engine, now, index if len(now) == len(owned) else None)
         rest = later
 
 
-def _stage_distinct(engine: duckdb.DuckDBPyConnection, owned: list[tuple[Opened, list[str]]]) -> Staged:
+def _stage_distinct(
+    engine: duckdb.DuckDBPyConnection, owned: list[tuple[Opened, list[str]]], index: pa.Table | None
+) -> Staged:
+    """Read bundles that share no capture; ``index``: their rows of captures, if they have been read already."""
+    if index is None:
+        found = _read(engine, "captures", [one for one, _ in owned])
+        assert found is not None
+        index = found[0]
+    versions = {capture: one.manifest.version for one, captures in owned for capture in captures}
+    partitions = {
+        row["capture_id"]: partition_of(versions[row["capture_id"]], row["arch"], row["created_unix_ns"])
+        for row in index.select(["capture_id", "arch", "created_unix_ns"]).to_pylist()
+    }
+    # By partition and then by capture, as files are written: what is read is then nearly always in order.
+    owned = sorted(owned, key=lambda item: (partitions[item[1][0]], item[1][0]))
     group = [one for one, _ in owned]
     names = dict.fromkeys(name for one in group for name in (one.bundle.data if one.bundle else one.manifest.tables))
-    known = {capture for _, captures in owned for capture in captures}
-    held = {}
+    held = {"captures": ordered("captures", index, partitions)}
     for name in [*[n for n in tables() if n in names], *[n for n in names if n not in tables()]]:
-        found = _read(engine, name, group)
-        if found:
-            held[name] = ordered(name, found[0])
-            strange = set(starts_of(held[name])[0]) - known
+        if name != "captures" and (read := _read(engine, name, group)):
+            strange = set(starts_of(narrow(read[0]))[0]) - partitions.keys()
             if strange:
                 raise MalformedInput(
                     f"table {name}: rows of capture {min(strange)!r}, which no bundle lists in captures",
                     "Run `wsformat validate` on the bundles.",
                 )
-    wanted = held["captures"].select(["capture_id", "arch", "created_unix_ns"]).to_pylist()
-    versions = {capture: one.manifest.version for one, captures in owned for capture in captures}
+            held[name] = ordered(name, read[0], partitions)
     return Staged(
         held,
         digests(held),
-        {
-            row["capture_id"]: partition_of(versions[row["capture_id"]], row["arch"], row["created_unix_ns"])
-            for row in wanted
-        },
+        partitions,
         {capture: _manifest_of(one.manifest, capture) for one, captures in owned for capture in captures},
         versions,
         {capture: one.name for one, captures in owned for capture in captures},
@@ -219,11 +226,11 @@ def _read(
 
 
 def _read_files(engine: duckdb.DuckDBPyConnection, name: str, files: Sequence[Opened]) -> pa.Table:
-    listed = ", ".join(file_literal(_path(one, name)) for one in files)
+    paths = [_path(one, name) for one in files]
+    listed = ", ".join(file_literal(path) for path in paths)
+    union = "" if same_columns(paths) else ", union_by_name = true"
     try:
-        data = engine.sql(
-            f"SELECT * FROM read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
-        ).to_arrow_table()
+        data = engine.sql(f"SELECT * FROM read_parquet([{listed}], hive_partitioning = false{union})").to_arrow_table()
     except duckdb.Error as error:
         _blame(name, files, f"table {name}: {str(error).splitlines()[0]}")
     return _plain(name, conform(name, data), f"{len(files)} bundles")
@@ -283,9 +290,9 @@ def _check_digests(name: str, data: pa.Table, files: Sequence[Opened], counts: l
         wanted = [one.manifest.tables[name].get("columns", {}).get(field.name) for one in files]
         if not any(wanted):
             continue
-        values = data.column(field.name).to_numpy(zero_copy_only=False).astype(np.int64)
-        sums = np.add.reduceat(values, starts).view(np.uint64).tolist()
-        xors = np.bitwise_xor.reduceat(values, starts).view(np.uint64).tolist()
+        values = data.column(field.name).to_numpy(zero_copy_only=False)
+        sums = np.add.reduceat(values, starts, dtype=np.int64).view(np.uint64).tolist()
+        xors = np.bitwise_xor.reduceat(values, starts).astype(np.int64).view(np.uint64).tolist()
         for one, want, count, total, xor in zip(files, wanted, counts, sums, xors, strict=True):
             if want and want != {"count": count, "sum": f"{total:016x}", "xor": f"{xor:016x}"}:
                 raise MalformedInput(
@@ -294,22 +301,45 @@ def _check_digests(name: str, data: pa.Table, files: Sequence[Opened], counts: l
                 )
 
 
-def ordered(name: str, data: pa.Table) -> pa.Table:
-    """Rows in the table's sort order; rows of a capture that are in order already are moved as a whole."""
+def ordered(name: str, data: pa.Table, partitions: Mapping[str, Partition] | None = None) -> pa.Table:
+    """Rows in the table's sort order, those of a partition together; a capture that is in order is moved as a whole."""
     data = narrow(data)
     ids = data.column("capture_id").chunk(0)
     captures = ids.dictionary.to_pylist()
+    places = [(partitions[capture], capture) if partitions else capture for capture in captures]
     rank = np.empty(len(captures), dtype=np.int32)
-    rank[sorted(range(len(captures)), key=captures.__getitem__)] = np.arange(len(captures), dtype=np.int32)
+    rank[sorted(range(len(captures)), key=places.__getitem__)] = np.arange(len(captures), dtype=np.int32)
     codes = rank[ids.indices.to_numpy(zero_copy_only=False)]
     if np.any(codes[1:] < codes[:-1]):
         order = np.argsort(codes, kind="stable")
         data, codes = data.take(pa.array(order)), codes[order]
-    keys = tables()[name].sort if name in tables() else ("capture_id",)
-    numbered = data.select([key for key in keys if key != "capture_id"]).append_column("capture_id", pa.array(codes))
-    if len(keys) > 1 and not in_order(numbered, keys):
-        for index, field in enumerate(numbered.schema):
-            if pa.types.is_dictionary(field.type):
-                numbered = numbered.set_column(index, field.name, numbered.column(index).cast(field.type.value_type))
-        data = data.take(pc.sort_indices(numbered, sort_keys=[(key, "ascending") for key in keys]))
+    keys = [key for key in (tables()[name].sort if name in tables() else ()) if key != "capture_id"]
+    ranks = [_ranks(data.column(key)) for key in keys]
+    if not _ascending([codes, *ranks]):
+        data = data.take(pa.array(np.lexsort([*reversed(ranks), codes])))
     return data
+
+
+def _ranks(column: pa.ChunkedArray) -> Any:
+    """Numbers that are ordered as the values of a key column of one chunk are; texts by their bytes, null last."""
+    held = column.chunk(0)
+    if not pa.types.is_dictionary(held.type):
+        return held.to_numpy(zero_copy_only=False)
+    texts = held.dictionary.to_pylist()
+    rank = np.empty(len(texts) + 1, dtype=np.int32)
+    rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts), dtype=np.int32)
+    rank[len(texts)] = len(texts)
+    return rank[held.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+
+
+def _ascending(keys: Sequence[Any]) -> bool:
+    """Whether rows are in ascending order of number columns, the first key first."""
+    rows = len(keys[0])
+    for start in range(0, rows, BLOCK):  # what the processor's cache holds
+        undecided: Any = True
+        for key in keys:
+            part = key[start : start + BLOCK + 1]
+            if np.any(undecided & (part[1:] < part[:-1])):
+                return False
+            undecided = undecided & (part[1:] == part[:-1])
+    return True
