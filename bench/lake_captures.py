@@ -20,6 +20,7 @@ CTAS, ITERATIONS = 3, 119
 STAMPS = CTAS * ITERATIONS * buffers.STAMPS_AN_ITERATION
 ARCHS = ("sm_90a", "sm_100a", "sm_90a", "sm_120a")
 DAY_NS = 86_400 * 10**9
+TICKS = {"events": ("t",), "lanes": ("t_start", "t_end"), "clock_anchors": ("t",)}
 FIRST_NS = 1_760_000_000 * 10**9
 
 
@@ -52,6 +53,11 @@ def several(base: Bundle, count: int, seed: int = 0) -> Iterator[Bundle]:
         start = np.array([t[cta == c].min() for c in range(cta.max() + 1)])[cta]
         moved = start + ((t - start) * scale).astype(np.int64)  # ever sooner, so within the lifetime of the CTA
         data["events"] = events.set_column(events.column_names.index("t"), "t", pa.array(moved))
+        ticks, nanoseconds = (int(n) for n in rng.integers(0, 2**40, 2))
+        for name, columns in TICKS.items():
+            for column in columns:
+                data[name] = _later(data[name], column, ticks)
+        data["clock_anchors"] = _later(data["clock_anchors"], "reference_t", nanoseconds)
         facts: dict[str, Any] = {
             "kernel": f"gemm_{number % 7}", "version": f"v{number // 200:03d}", "arch": ARCHS[number % 4],
             "created_unix_ns": FIRST_NS + number * DAY_NS // 100, "label": f"run {number}", "device": "bench",
@@ -63,6 +69,14 @@ def several(base: Bundle, count: int, seed: int = 0) -> Iterator[Bundle]:
         sources = [{**entry, "capture_ids": [capture]} for entry in base.manifest.sources]
         assert old != capture
         yield Bundle.from_tables(data, sources=sources)
+
+
+def _later(table: pa.Table, column: str, by: int) -> pa.Table:
+    """Each run starts at another tick of the SM clocks and of the timer; -1 stays unknown."""
+    values = np.asarray(table.column(column))
+    return table.set_column(
+        table.column_names.index(column), column, pa.array(np.where(values == -1, -1, values + by))
+    )
 
 
 def _renamed(table: pa.Table, capture: str) -> pa.Table:

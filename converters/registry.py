@@ -71,10 +71,13 @@ def read_head(path: Path) -> bytes:
     """First HEAD_BYTES of a file.
 
     Raises:
-        MalformedInput: no such file, or a directory.
+        MalformedInput: no such file, a directory, a pipe or a device.
     """
     if path.is_dir():
         raise MalformedInput(f"{path}: is a directory, a file is needed")
+    if path.exists() and not path.is_file():
+        # A pipe can be read once, and several readers look at a file; opening one that nobody writes never ends.
+        raise MalformedInput(f"{path}: is no regular file", "Store what the pipe or device gives in a file first.")
     try:
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)

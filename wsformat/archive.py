@@ -84,6 +84,8 @@ def unzip_bundle(
     check_target(out, force=force)
     if not out.parent.is_dir():
         raise WsformatError(f"{out.parent}: no such directory", "Create it, or choose another output.")
+    if file.exists() and not file.is_file():
+        raise MalformedInput(f"{file}: is no regular file", "A zip file is read from its end: store it in a file first.")
     scratch = out.parent / f".{out.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         with zipfile.ZipFile(file) as archive:

@@ -113,7 +113,8 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """
     try:
         if not path.is_file():
-            raise MalformedInput(f"{path}: no such file")
+            what = "is a directory, a file is needed" if path.is_dir() else "is no regular file"
+            raise MalformedInput(f"{path}: {what if path.exists() else 'no such file'}")
         if path.stat().st_size > limit:
             raise MalformedInput(f"{path}: {path.stat().st_size} bytes, at most {limit} are allowed")
         return path.read_text(encoding="utf-8")

@@ -101,6 +101,7 @@ def parse(options: Mapping[str, Any], paths: Sequence[Path]) -> Given:
     trip_count = _integer("trip_count", options.get("trip_count", -1))
     if trip_count < -1 or trip_count == 0:
         raise BadRequest(f"trip_count {trip_count}: the loop runs at least once")
+    _countable("trip_count", trip_count)
     unwritten = _integer("unwritten", options.get("unwritten", 0))
     if not -(2**63) <= unwritten < 2**64:
         raise BadRequest(f"unwritten {unwritten}: does not fit 64 bits")
@@ -193,7 +194,13 @@ def _with_trips(name: str, item: Any) -> tuple[Path, int]:
     count = _integer(f"{name}: trips", trips)
     if count < 1:
         raise BadRequest(f"{name} {item!r}: the loop runs at least once")
+    _countable(f"{name}: trips", count)
     return Path(path), count
+
+
+def _countable(name: str, trips: int) -> None:
+    if trips >= 2**31:
+        raise BadRequest(f"{name} {trips}: iterations are counted in 32 bits", f"At most {2**31 - 1} are possible.")
 
 
 def _lags(value: Any) -> dict[str, int]:

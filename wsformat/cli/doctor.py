@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -85,6 +83,8 @@ def _print(found: list[Area]) -> None:
 
 def core() -> Area:
     """Python and the packages without which nothing works."""
+    import platform
+
     parts = [
         Part("Python", platform.python_version() if sys.version_info >= (3, 11) else "", "use Python 3.11 or newer")
     ]
@@ -143,6 +143,9 @@ def extra(name: str) -> list[Part]:
 
 def packages(name: str, fix: str) -> list[Part]:
     """Packages that wsformat asks for: those of an extra, or with '' those without which it does not run."""
+    import platform
+    from importlib import metadata
+
     parts = []
     for requirement in metadata.requires("wsformat") or ():
         text, _, marker = requirement.partition(";")
@@ -162,6 +165,8 @@ def packages(name: str, fix: str) -> list[Part]:
 
 
 def _package(name: str, least: str, fix: str) -> Part:
+    from importlib import metadata
+
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
