@@ -16,6 +16,8 @@ NAME = "manifest.json"
 # A manifest lists a few tables and sources; anything larger is an attack or a mistake.
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 64
+STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+BRACKET = re.compile(r"[\[\]{}]")
 VERSION = re.compile(r"^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$")
 
 
@@ -75,22 +77,9 @@ def parse_json(text: str, where: str) -> Any:
         MalformedInput: with the place and the reason.
     """
     depth = deepest = 0
-    in_string = escaped = False
-    for char in text if len(text) < 1_000_000 else ():
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "]}":
-            depth -= 1
+    for bracket in BRACKET.findall(STRING.sub("", text)) if len(text) < 1_000_000 else ():
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
         raise MalformedInput(f"{where}: nested {deepest} deep, at most {MAX_DEPTH} is allowed")
     try:
