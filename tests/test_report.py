@@ -20,6 +20,7 @@ from wsformat.viewers.report import report
 from wsformat.viewers.report_model import Document, plain, words, written
 from wsformat.viewers.report_page import page
 from wsformat.viewers.report_text import markdown
+from wsformat.viewers.timeline_page import script as timeline_script
 
 
 def run(*arguments: object) -> Result:
@@ -206,6 +207,20 @@ def test_several_captures_are_told_apart(documents: Any) -> None:
         "balanced_r0", "lowprobe_r0", "Prediction against measurement: hopper_gemm", "What the hardware counters say",
         "Where this is from",
     ]  # fmt: skip
+
+
+def test_the_whole_launch_can_be_explored() -> None:
+    """One timeline with every span for each capture, within a page that a mail carries; scripts once."""
+    text = page(report(case.bundle("merged")))
+    found = case.read(text)
+    for capture in ("c1", "c2"):
+        assert f'<section class=wsf-timeline id="{capture}-fig-explorer">' in text
+    assert len(found.ids) == len(set(found.ids))
+    assert text.count(timeline_script()) == 1
+    counts = [json.loads(data) for data in re.findall(r'class="wsf-data">(.*?)</script>', text)]
+    assert [each["spans"][0] == each["spans"][1] > 0 for each in counts] == [True, True]
+    assert len(text) < 3_000_000
+    assert "wsf-timeline" not in page(report(case.bundle("merged"), pictures=False))
 
 
 def test_an_empty_bundle_is_said_to_be_empty(documents: Any) -> None:

@@ -101,6 +101,21 @@ def test_pages_open_without_a_network_and_without_complaint(
     assert opened.page.locator(".rep-headline script").count() == 0
 
 
+def test_the_whole_launch_can_be_explored_in_the_report(show: Any, pages: dict[str, Path]) -> None:
+    opened = show(pages["report"])
+    section = opened.page.locator("section.wsf-timeline")
+    assert section.count() == 1
+    section.scroll_into_view_if_needed()
+    status = section.locator(".wsf-status")
+    before = status.inner_text()
+    section.locator("[data-do=reset]").click()
+    opened.page.wait_for_function("(old) => document.querySelector('.wsf-status').innerText !== old", arg=before)
+    rows = section.locator(".wsf-rows").bounding_box()
+    opened.page.mouse.move(rows["x"] + rows["width"] * 0.6, rows["y"] + 60)
+    opened.page.wait_for_function("document.querySelector('.wsf-tip') && document.querySelector('.wsf-tip').innerText")
+    assert opened.said == []
+
+
 def test_a_table_is_saved_as_csv(show: Any, pages: dict[str, Path], tmp_path: Path) -> None:
     opened = show(pages["report"])
     with opened.page.expect_download() as download:

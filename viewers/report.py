@@ -61,7 +61,7 @@ def report(
         for place, capture in enumerate(chosen):
             own = replace(asker, prefix=f"c{place + 1}-" if len(chosen) > 1 else "")
             seen = report_capture.look(own, capture, capture["label"] or capture["capture_id"], launch, cta)
-            drawn = report_figures.figures(bundle, own, seen) if pictures else {}
+            drawn = report_figures.figures(bundle, own, seen, 1 / len(chosen)) if pictures else {}
             parts.append(Part(seen, own.prefix, drawn))
         several = chosen[0]["capture_id"] if capture_id is not None and chosen else ""
         planned = report_plan.plans(asker, budget, several)
@@ -100,7 +100,10 @@ def _document(
         banner += [replace(n, name=f"{part.seen.label}, {n.name.lower()}" if several else n.name)
                    for n in report_headline.banner(part.seen)]  # fmt: skip
         own = report_capture.sections(part.seen, part.figures, part.prefix)
-        top = [part.figures["timeline"]] if "timeline" in part.figures else []
+        top: list[Any] = [part.figures["timeline"]] if "timeline" in part.figures else []
+        if "explorer" in part.figures:
+            explorer = part.figures["explorer"]
+            top += [sentence(explorer.caption), explorer]
         if several:
             line = report_headline.lead(part.seen.capture, part.seen)
             sections.append(Section(f"{part.prefix}capture", part.seen.label, (sentence(line), *top)))

@@ -14,8 +14,17 @@ GRID = 2
 """CTAs from which a picture of the grid says anything."""
 
 
-def figures(bundle: Bundle, asker: Asker, seen: Seen) -> dict[str, Block]:
-    """Pictures by name; what cannot be drawn is there with the reason in words."""
+EXPLORED = 1_500_000
+"""Bytes of a report's timelines of whole launches, all captures together: it should still fit a mail."""
+
+
+def figures(bundle: Bundle, asker: Asker, seen: Seen, share: float = 1.0) -> dict[str, Block]:
+    """Pictures by name; what cannot be drawn is there with the reason in words.
+
+    Args:
+        bundle, asker, seen: what to draw.
+        share: of :data:`EXPLORED` that this capture may take.
+    """
     from wsformat.viewers.figures import draw
 
     where = {"capture_id": seen.capture["capture_id"], "launch": seen.launch}
@@ -45,7 +54,21 @@ def figures(bundle: Bundle, asker: Asker, seen: Seen) -> dict[str, Block]:
             key, figure.title[0], figure.caption, figure.fragment(level=3, heading=False, key=key), dict(figure.sql),
             tuple(figure.notes),
         )  # fmt: skip
+    if getattr(made["timeline"], "sql", None):
+        made["explorer"] = _explorer(bundle, asker, seen, int(share * EXPLORED))
     return made
+
+
+def _explorer(bundle: Bundle, asker: Asker, seen: Seen, limit: int) -> Figure:
+    """The timeline of the whole launch, to zoom and search: every span that fits in ``limit`` bytes."""
+    from wsformat.viewers.timeline_page import explorer
+
+    page = explorer(
+        bundle, capture_id=seen.capture["capture_id"], launch=seen.launch, limit=limit, **window(asker, seen)
+    )
+    key = f"{asker.prefix}fig-explorer"
+    caption = "Every recorder of the launch: drag, zoom, sort, group, search for an iteration; hover for the numbers."
+    return Figure(key, page.title[0], caption, page.fragment(key, 3, heading=False), {}, page.notes)
 
 
 def window(asker: Asker, seen: Seen) -> dict[str, str]:

@@ -8,7 +8,7 @@ import io
 from importlib.resources import files
 from typing import Any
 
-from wsformat.viewers import figure, render
+from wsformat.viewers import figure, render, timeline_page
 from wsformat.viewers.report_model import Block, Document, Figure, Note, Number, Query, Section, Table, Text
 
 LONGEST = 300
@@ -22,6 +22,8 @@ def page(document: Document, styles: str = "", scripts: str = "") -> str:
         document: what it says.
         styles, scripts: what pictures in it need beyond those of figures.
     """
+    if any(timeline_page.MARK in b.fragment for s in document.sections for b in s.blocks if isinstance(b, Figure)):
+        styles, scripts = styles + timeline_page.style(), scripts + timeline_page.script()
     text: str = figure.page(
         _printable(_printable(document.title[:200])),
         body(document),

@@ -132,7 +132,7 @@ def shared_axis(
         if wander > 0:
             notes.append(
                 f"Between the anchors moments of different CTAs may be off by up to {math.ceil(wander):,} ns more: "
-                "two anchors a clock do not show that its rate was constant."
+                "anchors at the ends of a clock do not show that its rate was constant."
             )
         return groups, Axis("ns", "mapped", base, None, error)
     if len(kinds) > 1:

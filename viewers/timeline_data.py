@@ -111,16 +111,16 @@ def _prepare(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Non
         pieces = [{"t": t, "x": ns - base, "rate": rate} for t, ns, rate in row.pieces] if mapped else []
         lanes.append((row.lane, place, row.zero, pieces, row.t_last))
     connection.execute(
-        "CREATE TEMP TABLE drawn_lane (lane INTEGER, place INTEGER, zero BIGINT, "
+        "CREATE OR REPLACE TEMP TABLE drawn_lane (lane INTEGER, place INTEGER, zero BIGINT, "
         "pieces STRUCT(t BIGINT, x BIGINT, rate DOUBLE)[], t_last BIGINT)"
     )
     connection.executemany("INSERT INTO drawn_lane VALUES (?, ?, ?, ?, ?)", lanes)
     # The last piece that begins at or before t; before the first one, that one.
     connection.execute(
-        "CREATE TEMP MACRO on_piece(t, p) AS p.x + CAST(FLOOR(CAST(t - p.t AS DOUBLE) * p.rate + 0.5) AS BIGINT)"
+        "CREATE OR REPLACE TEMP MACRO on_piece(t, p) AS p.x + CAST(FLOOR(CAST(t - p.t AS DOUBLE) * p.rate + 0.5) AS BIGINT)"
     )
     connection.execute(
-        "CREATE TEMP MACRO axis_x(t, zero, pieces) AS CASE WHEN len(pieces) = 0 THEN t - zero "
+        "CREATE OR REPLACE TEMP MACRO axis_x(t, zero, pieces) AS CASE WHEN len(pieces) = 0 THEN t - zero "
         "WHEN len(pieces) = 1 THEN on_piece(t, pieces[1]) "
         "ELSE on_piece(t, pieces[greatest(1, len(list_filter(pieces, lambda p: p.t <= t)))]) END"
     )
@@ -148,7 +148,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Non
             SELECT lane, span, iteration, t_begin AS t, reason FROM orphan WHERE {chosen} AND t_begin IS NOT NULL
             UNION SELECT lane, span, iteration, t_end AS t, reason FROM orphan WHERE {chosen} AND t_end IS NOT NULL""",
     }.items():
-        connection.execute(f"CREATE TEMP TABLE {name} AS {sql}", {"capture": capture})
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}", {"capture": capture})
 
 
 _SPAN = """s.place, s.role, s.span, s.state, s.barrier, s.iteration, s.t0, s.t1, s.x0, s.x1, s.x_cut, s.complete, s.own,

@@ -40,6 +40,8 @@ MOST_ROWS = 2_400
 ITERATIONS = 20_000
 """Iterations that can be searched; of a longer loop every second, third, ... one."""
 VIEWS = ("point", "recorded_window", "span", "state_interval", "wait", "clock_segment", "perturbation")
+MARK = "<section class=wsf-timeline "
+"""How a timeline begins in a page: where it stands, the page needs :func:`style` and :func:`script`."""
 SCRIPTS = ("timeline_data.js", "timeline_paint.js", "timeline_view.js")
 
 
@@ -73,7 +75,7 @@ class Explorer:
         before, after = body.split("@DATA@")
         data = render.script_json(self.data)
         body = f"{head}{below}{before}{data}{after}{notes}"
-        return f'<section class=wsf-timeline id="{words(key)}">{body}</section>'
+        return f'{MARK}id="{words(key)}">{body}</section>'
 
     def html(self) -> str:
         """A page that opens without a network, in light and dark."""
