@@ -325,14 +325,67 @@ def test_places_that_are_no_lake(tmp_path: Path, lake: Lake) -> None:
         Lake.init("s3://bucket/x")
     with pytest.raises(BadRequest, match="no file system"):
         Lake.init("nonsense://x")
-    lake.add(case.several(1))
-    shutil.move(tmp_path / "L", tmp_path / "elsewhere")
-    with pytest.raises(MalformedInput, match="metadata is gone"):
-        Lake.open(tmp_path / "elsewhere").sql("SELECT * FROM captures")
-    file = tmp_path / "elsewhere" / "lake.json"
+    file = tmp_path / "L" / "lake.json"
     file.write_text(file.read_text().replace('"version": "1"', '"version": "7"'))
     with pytest.raises(UnsupportedVersion, match="7"):
-        Lake.open(tmp_path / "elsewhere")
+        Lake.open(tmp_path / "L")
+
+
+def test_a_lake_can_be_moved_and_copied(lake: Lake, bundles: list[Bundle], tmp_path: Path) -> None:
+    """Iceberg's names stay those of the place of its making; every access goes where the lake lies."""
+    lake.add(bundles[:2])
+    shutil.copytree(tmp_path / "L", tmp_path / "copy")
+    shutil.move(tmp_path / "L", tmp_path / "B x")
+    moved = Lake.open(tmp_path / "B x")
+    case.sound(moved)
+    moved.add(bundles[2:3])
+    moved.summarise()
+    moved.remove(case.ids(bundles[:1]))
+    moved.compact(retention=0)
+    case.sound(moved)
+    shutil.move(tmp_path / "B x", tmp_path / "C")
+    again = Lake.open(tmp_path / "C")
+    assert again.add(bundles[:1]).added == case.ids(bundles[:1])
+    found = again.verify()
+    assert (found.captures, found.checked, found.problems, found.orphans) == (3, 3, [], 0)
+    assert case.same(again.get(case.ids(bundles[2:3])), bundles[2])
+    assert not any(str(tmp_path / "L") in again.store.path(f.uri) for f in again.table("events")[1])
+    assert not (tmp_path / "L").exists(), "nothing is written at the old place"
+    copy = Lake.open(tmp_path / "copy")
+    case.sound(copy)
+    assert copy.sql("SELECT COUNT(*) AS n FROM captures").to_pylist() == [{"n": 2}]
+    shutil.move(tmp_path / "C", tmp_path / "L")
+    case.sound(Lake.open(tmp_path / "L"))
+
+
+def test_a_moved_lake_whose_catalog_is_elsewhere_says_so(tmp_path: Path) -> None:
+    lake = Lake.init(tmp_path / "L", catalog=f"sqlite:///{tmp_path}/catalog.sqlite")
+    lake.add(case.several(1))
+    shutil.move(tmp_path / "L", tmp_path / "M")
+    with pytest.raises(MalformedInput, match=r"was made at .*/L, and its catalog sqlite.* knows it there"):
+        Lake.open(tmp_path / "M")
+    shutil.move(tmp_path / "M", tmp_path / "L")
+    case.sound(Lake.open(tmp_path / "L"))
+    file = tmp_path / "L" / "lake.json"
+    other = Lake.init(tmp_path / "N", catalog=f"sqlite:///{tmp_path}/other.sqlite")
+    other.add(case.several(1))
+    file.write_text(file.read_text().replace("catalog.sqlite", "other.sqlite"))
+    with pytest.raises(MalformedInput, match=r"its catalog is that of a lake at .*/N"):
+        Lake.open(tmp_path / "L").sql("SELECT * FROM captures")
+
+
+def test_bundles_with_other_columns_are_added_in_one_go(lake: Lake, tmp_path: Path) -> None:
+    """What a bundle has beside the standard's columns comes along, also when the first bundle lacks it."""
+    plain, base, last = case.several(3)
+    lanes = base.table("lanes").append_column("acme__note", pa.array(["warm"] * base.rows("lanes")))
+    rich = Bundle.from_tables({**{n: base.table(n) for n in base.data}, "lanes": lanes})
+    lake.add(case.written(tmp_path / "in", [plain, rich, last]))
+    found = lake.sql("SELECT acme__note AS note, COUNT(*) AS n FROM lanes GROUP BY 1 ORDER BY 1").to_pylist()
+    assert found == [
+        {"note": "warm", "n": base.rows("lanes")},
+        {"note": None, "n": plain.rows("lanes") + last.rows("lanes")},
+    ]
+    case.sound(lake)
 
 
 def test_an_empty_lake_answers(lake: Lake) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from wsformat.errors import BadRequest, MalformedInput, WsformatError
 from wsformat.lake.layout import base_columns, lake_schema, own_columns
+from wsformat.lake.moved import named, placed
 from wsformat.lake.store import missing
 from wsformat.tables import ARROW_TYPES, tables
 
@@ -90,8 +91,28 @@ def load(catalog: Any, name: str) -> Any:
     except FileNotFoundError as error:
         raise MalformedInput(
             f"table {name}: its metadata is gone: {_first_line(error)}",
-            "Was the lake moved? Iceberg keeps absolute names: move it back, or add its bundles to a new lake.",
+            "Is this the place that the lake's catalog knows? See its lake.json.",
         ) from error
+
+
+def location(catalog: Any, name: str) -> str:
+    """Where the metadata of a table is now, without reading it; '' where the catalog can't say that by itself.
+
+    The columns are those of Iceberg's JDBC catalog, which pyiceberg's catalogs in databases have too.
+    """
+    from pyiceberg.catalog.sql import SqlCatalog
+    from sqlalchemy import text
+
+    if not isinstance(catalog, SqlCatalog):
+        return ""
+    sql = "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :s "
+    wanted = {"c": catalog.name, "s": NAMESPACE, "t": name}
+
+    def ask() -> Any:
+        with catalog.engine.connect() as connection:
+            return connection.execute(text(sql + "AND table_name = :t"), wanted).scalar()
+
+    return str(patiently(ask) or "")
 
 
 def names(catalog: Any) -> list[str]:
@@ -133,7 +154,11 @@ def ensure(catalog: Any, root: str, name: str, schema: pa.Schema) -> Any:
             try:
                 patiently(
                     lambda s=whole, p=parts, q=properties: catalog.create_table(  # type: ignore[misc]
-                        (NAMESPACE, name), s, location=f"{root}/{name}", partition_spec=PartitionSpec(*p), properties=q
+                        (NAMESPACE, name),
+                        s,
+                        location=named(catalog.properties, f"{root}/{name}"),
+                        partition_spec=PartitionSpec(*p),
+                        properties=q,
                     )
                 )
             except TableAlreadyExistsError:
@@ -189,7 +214,7 @@ def files(table: Any) -> list[DataFile]:
             least, most = (file.lower_bounds or {}).get(capture, b""), (file.upper_bounds or {}).get(capture, b"")
             found.append(
                 DataFile(
-                    file.file_path,
+                    placed(table.io.properties, file.file_path),
                     file.record_count,
                     file.file_size_in_bytes,
                     major,
@@ -204,13 +229,13 @@ def files(table: Any) -> list[DataFile]:
 
 def named_files(table: Any) -> set[str]:
     """URIs of every file that the table's current state, or one that is kept for readers, names."""
-    named = {table.metadata_location}
+    found = {table.metadata_location}
     for snapshot in table.metadata.snapshots:
-        named.add(snapshot.manifest_list)
+        found.add(snapshot.manifest_list)
         for manifest in snapshot.manifests(table.io):
-            named.add(manifest.manifest_path)
-            named |= {e.data_file.file_path for e in manifest.fetch_manifest_entry(table.io, discard_deleted=True)}
-    return named
+            found.add(manifest.manifest_path)
+            found |= {e.data_file.file_path for e in manifest.fetch_manifest_entry(table.io, discard_deleted=True)}
+    return {placed(table.io.properties, uri) for uri in found}
 
 
 def patiently(work: Callable[[], Found], seconds: float = PATIENCE) -> Found:
@@ -260,7 +285,8 @@ def commit(
     while True:
         current = table if table is not None else load(catalog, name)
         try:
-            _commit_once(current, list(add), gone, why)
+            where = current.io.properties
+            _commit_once(current, [named(where, uri) for uri in add], {named(where, uri) for uri in gone}, why)
             return
         except _conflicts() as error:
             if table is not None or time.monotonic() > end:

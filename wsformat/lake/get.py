@@ -41,15 +41,15 @@ def get(lake: Lake, wanted: Sequence[str], *, experiment: bool = False) -> Bundl
         MalformedInput: rows are not those that were added.
     """
     found = snapshot(lake, [name for name in names(lake.catalog) if name not in lake_schema()["summaries"]])
-    captures = resolve(lake, found.index, wanted)
+    facts = resolve(lake, found.index, wanted)
     if experiment:
-        listed = ", ".join(quote(capture) for capture in captures)
+        listed = ", ".join(quote(capture) for capture in facts)
         every = f"SELECT * FROM ({visible_sql(lake, found.index)})"
         sql = f"WITH c AS ({every}) SELECT capture_id FROM c WHERE capture_id IN ({listed}) OR (experiment <> '' AND "
         sql += f"experiment IN (SELECT experiment FROM c WHERE capture_id IN ({listed}))) ORDER BY capture_id"
-        captures = fetch(lake, sql).column(0).to_pylist()
-    facts = lookup(lake, found.index, captures)
-    data = _read(lake, found, sorted(captures), found.files.keys() | {INDEX})
+        facts = lookup(lake, found.index, fetch(lake, sql).column(0).to_pylist())
+    places = {(row["lake_add"], row["lake_arch"], row["lake_month"]) for row in facts.values()}
+    data = _read(lake, found, sorted(facts), found.files.keys() | {INDEX}, places)
     texts = {row["capture_id"]: row["manifest"] for row in data.pop(MANIFESTS).to_pylist()}
     for name in lake_schema()["tables"]:
         data.pop(name, None)
@@ -103,12 +103,14 @@ def _says_something(column: pa.ChunkedArray) -> bool:
 def read_captures(lake: Lake, captures: Sequence[str], wanted: Iterable[str]) -> dict[str, pa.Table]:
     """Rows of captures in some tables, in the standard's order; tables without rows are left out."""
     found = snapshot(lake, wanted)
-    return {name: rows for name, rows in _read(lake, found, list(captures), wanted).items() if rows.num_rows}
-
-
-def _read(lake: Lake, found: Snapshot, captures: list[str], wanted: Iterable[str]) -> dict[str, pa.Table]:
-    jobs = {}
     places = origins(lake, found.index, captures)
+    return {name: rows for name, rows in _read(lake, found, list(captures), wanted, places).items() if rows.num_rows}
+
+
+def _read(
+    lake: Lake, found: Snapshot, captures: list[str], wanted: Iterable[str], places: set[tuple[str, str, str]]
+) -> dict[str, pa.Table]:
+    jobs = {}
     for name in wanted:
         files = prune(found.files.get(name, []), captures, places)
         part = Snapshot(found.index, {**found.files, name: files}, found.evolved, found.columns)

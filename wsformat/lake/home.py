@@ -16,6 +16,7 @@ from wsformat.errors import BadRequest, MalformedInput, OutputExists, Unsupporte
 from wsformat.lake import catalog as catalogs
 from wsformat.lake.catalog import DataFile
 from wsformat.lake.layout import NAME, lake_schema
+from wsformat.lake.moved import IMPLEMENTATION, LIES, MADE, named
 from wsformat.lake.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -85,7 +86,13 @@ class Lake:
             raise OutputExists(f"{store.path(store.uri)}: is not empty; nothing was written")
         if store.local:
             os.makedirs(store.path(store.uri), exist_ok=True)
-        config = {"format": "wsformat-lake", "version": lake_schema()["version"], "catalog": catalog, "options": given}
+        config = {
+            "format": "wsformat-lake",
+            "version": lake_schema()["version"],
+            "made_at": store.uri,
+            "catalog": catalog,
+            "options": given,
+        }
         made = cls(store, catalogs.open_catalog(*_catalog(store, catalog, given)))
         if catalogs.names(made.catalog):
             raise OutputExists(f"catalog {catalog}: holds a lake already", "One catalog, or catalog name, per lake.")
@@ -101,7 +108,7 @@ class Lake:
             properties: of pyiceberg, over those of ``lake.json``, such as ``s3.endpoint``.
 
         Raises:
-            MalformedInput: no lake, or one that was moved.
+            MalformedInput: no lake; or one with a catalog elsewhere, which knows it at another place.
             UnsupportedVersion: made by a newer library.
         """
         store = open_store(place, dict(properties or {}))
@@ -125,7 +132,13 @@ class Lake:
         options = {**config.get("options", {}), **dict(properties or {})}
         if options != dict(store.properties):
             store = open_store(place, options)
-        return cls(store, catalogs.open_catalog(*_catalog(store, config.get("catalog", ""), options)))
+        catalog, made_at = config.get("catalog", ""), str(config.get("made_at", store.uri))
+        if catalog and made_at != store.uri:
+            raise MalformedInput(
+                f"{store.path(store.uri)}: was made at {made_at}, and its catalog {catalog} knows it there",
+                "Open it there; or make a new lake and `wsformat lake add` to it what `wsformat lake get` writes.",
+            )
+        return cls(store, catalogs.open_catalog(*_catalog(store, catalog, options, made_at)))
 
     @property
     def name(self) -> str:
@@ -136,20 +149,19 @@ class Lake:
         """The Iceberg table as it is now (None: not there yet) and the data files of its snapshot.
 
         Raises:
-            MalformedInput: the lake was moved: Iceberg keeps absolute names.
+            MalformedInput: the catalog is that of a lake elsewhere.
         """
+        known = self._known.get(name)
+        if known is not None and known[0] == catalogs.location(self.catalog, name):
+            return known[1], known[2]
         table = catalogs.load(self.catalog, name)
         if table is None:
             return None, []
-        known = self._known.get(name)
         if known is not None and known[0] == table.metadata_location:
             return known[1], known[2]
-        if not table.location().startswith(f"{self.store.uri}/"):
+        if table.location() != named(self.catalog.properties, f"{self.store.uri}/{name}"):
             made = table.location().rsplit("/", 1)[0]
-            raise MalformedInput(
-                f"{self.name}: was made at {made} and moved; Iceberg keeps absolute names",
-                "Move it back, or add its bundles to a new lake (`wsformat lake get` writes them).",
-            )
+            raise MalformedInput(f"{self.name}: its catalog is that of a lake at {made}", "See its lake.json.")
         files = catalogs.files(table)
         self._known[name] = (table.metadata_location, table, files)
         return table, files
@@ -244,13 +256,15 @@ class Lake:
         return f"<Lake {self.name}>"
 
 
-def _catalog(store: Store, catalog: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+def _catalog(store: Store, catalog: str, options: Mapping[str, str], made_at: str = "") -> tuple[str, dict[str, str]]:
     """Name and properties for pyiceberg: every file goes through the same fsspec file system as our own."""
     shared = {
         **{key: str(value) for key, value in options.items()},
         "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO",
         "warehouse": store.uri,
     }
+    if made_at and made_at != store.uri:
+        shared |= {"py-io-impl": IMPLEMENTATION, MADE: made_at, LIES: store.uri, "warehouse": made_at}
     if not catalog:
         return "wsformat", {**shared, "type": "sql", "uri": f"sqlite:///{store.path(store.uri)}/{SQLITE}?timeout=60"}
     if catalog.startswith(("http://", "https://")):

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from wsformat.lake.home import Lake
 
 
+FEW = 100
+"""Captures are named one by one in a query up to so many."""
+
+
 @dataclass(frozen=True)
 class Index:
     """The index at one moment.
@@ -129,31 +133,35 @@ def lookup(lake: Lake, index: Index, captures: Iterable[str]) -> dict[str, dict[
     wanted = list(captures)
     if not index.files or not wanted:
         return {}
-    rows = fetch(lake, f"SELECT * FROM ({visible_sql(lake, index)}) WHERE capture_id IN (SELECT unnest(?))", [wanted])
+    # A few are named one by one, so that files and row groups that cannot hold them are passed over.
+    chosen = ", ".join(map(quote, wanted)) if len(wanted) <= FEW else "SELECT unnest(?)"
+    sql = f"SELECT * FROM ({visible_sql(lake, index)}) WHERE capture_id IN ({chosen})"
+    rows = fetch(lake, sql, [wanted] if len(wanted) > FEW else [])
     return {row["capture_id"]: row for row in rows.to_pylist()}
 
 
-def resolve(lake: Lake, index: Index, wanted: Sequence[str]) -> list[str]:
-    """Full ids of captures that are named by their id, its start, or their label.
+def resolve(lake: Lake, index: Index, wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Rows of the index of captures that are named by their id, its start, or their label, by capture_id.
 
     Raises:
         BadRequest: no such capture, or several.
     """
     if not index.files:
         raise BadRequest(f"{lake.name}: holds no capture")
-    found = []
+    found = lookup(lake, index, wanted)
     for text in wanted:
+        if text in found:
+            continue
         rows = fetch(
             lake,
-            f"SELECT capture_id, label FROM ({visible_sql(lake, index)}) "
+            f"SELECT * FROM ({visible_sql(lake, index)}) "
             "WHERE starts_with(capture_id, ?) OR label = ? ORDER BY capture_id",
             [text, text],
         ).to_pylist()
-        exact = [row["capture_id"] for row in rows if row["capture_id"] == text]
-        chosen = exact or [row["capture_id"] for row in rows]
-        if len(chosen) != 1:
-            what = "no capture" if not chosen else f"{len(chosen)} captures"
-            hint = "`wsformat lake ls` lists them." if not chosen else f"Such as {', '.join(chosen[:4])}."
+        if len(rows) != 1:
+            what = "no capture" if not rows else f"{len(rows)} captures"
+            named = ", ".join(row["capture_id"] for row in rows[:4])
+            hint = "`wsformat lake ls` lists them." if not rows else f"Such as {named}."
             raise BadRequest(f"{lake.name}: {what} {text!r}", hint)
-        found.append(chosen[0])
-    return list(dict.fromkeys(found))
+        found[rows[0]["capture_id"]] = rows[0]
+    return found

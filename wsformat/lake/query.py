@@ -21,7 +21,7 @@ import duckdb
 from wsformat.derive import MEMORY_LIMIT, views
 from wsformat.errors import BadRequest, WsformatError
 from wsformat.lake.catalog import DataFile, names
-from wsformat.lake.index import Index, engine, fetch, gone_sql, quote, read_index, scan, visible_sql
+from wsformat.lake.index import FEW, Index, engine, fetch, gone_sql, quote, read_index, scan, visible_sql
 from wsformat.lake.layout import INDEX, SUMMARISED, base_columns, lake_schema, own_columns, owner
 from wsformat.tables import DEFAULTS, SQL_TYPES, tables
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 60.0
 """How long the files of a table are taken from memory while the index does not change; far below the retention."""
 MOST_READS = 20
-FEW = 100
 ICEBERG_TYPES = {"int": "INTEGER", "long": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "string": "VARCHAR"}
 """How often the tables are read anew when captures are removed in between."""
 

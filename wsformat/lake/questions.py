@@ -5,6 +5,7 @@ The same text runs on DuckDB and on Spark. Its parameters are the one row of a t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -62,7 +63,7 @@ def statements(name: str, values: Mapping[str, Any] | None = None) -> tuple[dict
         values: of parameters; the others have those of ``questions.json``.
 
     Raises:
-        BadRequest: no such question or parameter.
+        BadRequest: no such question or parameter, or a value that is no finite number.
     """
     sql = question_sql(name)
     given = dict(values or {})
@@ -70,6 +71,8 @@ def statements(name: str, values: Mapping[str, Any] | None = None) -> tuple[dict
     for parameter in described()["parameters"]:
         value = given.pop(parameter["name"], parameter["value"])
         kind = SQL_TYPES[parameter["type"]]
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadRequest(f"{parameter['name']} {value}: no finite number")
         cells.append(f"CAST({str(value).lower()} AS {kind}) AS {parameter['name']}")
     if given:
         raise BadRequest(f"no parameter {next(iter(given))!r}")

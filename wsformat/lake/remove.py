@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from wsformat.lake import catalog as catalogs
 from wsformat.lake.add import write_files
-from wsformat.lake.index import lookup, read_index, resolve
+from wsformat.lake.index import read_index, resolve
 from wsformat.lake.layout import INDEX, Partition, new_id
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def remove(lake: Lake, wanted: Sequence[str]) -> list[str]:
         BadRequest: no such capture, or several.
     """
     index = read_index(lake)
-    captures = resolve(lake, index, wanted)
-    rows = list(lookup(lake, index, captures).values())
+    rows = list(resolve(lake, index, wanted).values())
+    captures = [row["capture_id"] for row in rows]
     parts: dict[str, Partition] = {}
     for row in rows:
         parts[row["capture_id"]] = Partition(row["lake_major"], row["lake_arch"], row["lake_month"])
