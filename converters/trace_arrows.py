@@ -38,7 +38,13 @@ LEFT JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.from_lane
 LEFT JOIN drawn_lane w ON w.capture_id = e.capture_id AND w.lane = e.to_lane
 LEFT JOIN all__spans s ON s.capture_id = e.capture_id AND s.span_id = e.to_span_id AND s.lane = e.to_lane
   AND e.to_span_id >= 0
+WHERE {which}
 """
+# An end on a lane that is there and is not drawn was not asked for.
+ASKED_ENDS = """NOT EXISTS (
+  SELECT 1 FROM lanes l LEFT JOIN asked_lane a ON a.capture_id = l.capture_id AND a.lane = l.lane
+  WHERE l.capture_id = e.capture_id AND l.lane IN (e.from_lane, e.to_lane) AND a.lane IS NULL
+)"""
 RECORDED_ENDS = """
 SELECT r.number, r.from_n, r.from_t, r.to_n, r.to_t, r.to_begin, r.has_slice, r.name,
        COALESCE(a.track, -1) AS from_track, COALESCE(b.track, -1) AS to_track
@@ -100,15 +106,15 @@ class Arrows:
     clamped: int = 0
     dangling: int = 0
 
-    def prepare(self, bundle: duckdb.DuckDBPyConnection, which: str) -> None:
-        """Make the tables: ``which`` is 'all' declared edges, or 'binding' ones only.
+    def prepare(self, bundle: duckdb.DuckDBPyConnection, which: str, *, some: bool = False) -> None:
+        """Make the tables: ``which`` is 'all' declared edges, or 'binding' ones only; ``some``: of asked_lane alone.
 
         ``bundle`` is the connection that sees the bundle's tables; those that are made are seen by all.
         """
         for name in ("arrow", "recorded", "crossed"):
             bundle.execute(f"DROP TABLE IF EXISTS {name}")
         bundle.execute(ARROWS.format(which="TRUE" if which == "all" else "s.is_binding"))
-        bundle.execute(RECORDED)
+        bundle.execute(RECORDED.format(which=ASKED_ENDS if some else "TRUE"))
         self.connection.execute("CREATE TABLE crossed (nth INTEGER, span_id BIGINT, track BIGINT)")
         ((self.declared,),) = self.connection.execute("SELECT COUNT(*) FROM arrow").fetchall()
         ((self.recorded, self.dangling),) = self.connection.execute(

@@ -92,14 +92,13 @@ def opened(bundle: Bundle, choice: Choice) -> Iterator[Trace]:
             connection.execute(f"ALTER TABLE {name} RENAME TO no__{name}")
             if f"all__{name}" not in hidden:
                 connection.execute(f"CREATE VIEW all__{name} AS SELECT * FROM no__{name}")
-        _show(connection, "TRUE")
         yield _Builder(bundle, connection, choice).trace
 
 
 def _show(connection: duckdb.DuckDBPyConnection, which: str) -> None:
     """Let every view see these stamps and spans alone."""
     for name in ("events", "spans"):
-        connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM all__{name} WHERE {which}")
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM all__{name} x WHERE {which}")
 
 
 def _count(connection: duckdb.DuckDBPyConnection, query: str) -> int:
@@ -123,6 +122,8 @@ class _Builder:
         self.connection, self.choice = connection, choice
         if choice.progress:
             choice.progress("lanes", 0, -1)
+        self.asked = self._asked()
+        _show(connection, self.asked)
         for statement in (queries.LANE_POINTS, queries.CAPTURES, queries.LANES):
             connection.execute(statement)
         lost = _count(connection, queries.LOST_POINTS)
@@ -132,11 +133,15 @@ class _Builder:
                 "nothing was written",
                 "See `wsformat validate`.",
             )
-        self.records = _count(connection, queries.RECORDS.format(prefix="all__"))
+        self.records = _count(connection, queries.RECORDS)
         found = connection.sql(queries.LANE_NUMBERS).to_arrow_table()
         self.lanes = {name: found.column(name).to_numpy().astype(np.int64) for name in found.column_names}
         if found.num_rows == 0:
-            raise BadRequest("nothing to draw: the bundle has no spans and no stamps")
+            raise BadRequest(
+                "nothing to draw: no spans and no stamps "
+                + ("in the bundle" if self.asked == "TRUE" else "of what was asked for"),
+                "" if self.asked == "TRUE" else "`wsformat info` lists captures and launches.",
+            )
         self.axis: Axis = axis(connection, self.lanes)
         self.tree = Tree(found.num_rows)
         self.base = int(self.axis.place(np.arange(found.num_rows), self.lanes["t"]).min())
@@ -159,12 +164,26 @@ class _Builder:
         }
         self.has_series = choice.counters and _count(connection, queries.HAS_SERIES) > 0
 
+    def _asked(self) -> str:
+        """Which stamps and spans were asked for, as SQL about one of them, ``x``."""
+        choice = self.choice
+        if not choice.capture and choice.launch is None and choice.cta is None:
+            return "TRUE"
+        found = [row[0] for row in self.connection.execute(queries.ASKED_CAPTURE, [choice.capture]).fetchall()]
+        if not found:
+            there = [row[0] for row in self.connection.execute("SELECT capture_id FROM captures").fetchall()]
+            raise BadRequest(f"capture={choice.capture}: there is none of that name", f"Captures: {', '.join(there)}.")
+        self.connection.execute(queries.ASKED, [found, choice.launch, choice.cta])
+        return queries.IS_ASKED
+
     def _judge(self) -> None:
+        # A wait is judged by all of its capture, whatever is drawn.
+        _show(self.connection, "TRUE")
         if self.choice.progress:
             self.choice.progress("arrows", 0, -1)
         self.connection.execute("DROP VIEW wait_edge")
         self._with_room(lambda: self.connection.execute(f"CREATE TABLE wait_edge AS {derive.views()['wait_edge']}"))
-        self._with_room(lambda: self.arrows.prepare(self.connection, self.choice.flows))
+        self._with_room(lambda: self.arrows.prepare(self.connection, self.choice.flows, some=self.asked != "TRUE"))
         if self.choice.full:
             self._with_room(lambda: self.connection.execute(queries.JUDGED))
             self.judged = True
@@ -229,9 +248,9 @@ class _Builder:
             _show(
                 self.connection,
                 "capture_id = (SELECT capture_id FROM numbered_capture WHERE nth = getvariable('nth')) "
-                f"AND lane BETWEEN {int(lane[chunk.first])} AND {int(lane[chunk.last])}",
+                f"AND lane BETWEEN {int(lane[chunk.first])} AND {int(lane[chunk.last])} AND {self.asked}",
             )
-            seen += _count(self.connection, queries.RECORDS.format(prefix=""))
+            seen += _count(self.connection, queries.RECORDS)
             yield from self._chunk(int(capture))
             done += chunk.points
             if self.choice.progress:

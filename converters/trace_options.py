@@ -14,6 +14,9 @@ EXPORT_OPTIONS = {
     "default full",
     "untracked": "export: true: also draw intervals that are not instrumented; default false",
     "counters": "export: false: no counters of active and stalled lanes; default true",
+    "capture": "export: only captures of this label, or whose id begins so; default all",
+    "launch": "export: only lanes of this launch; its waits are judged over the whole capture still; default all",
+    "cta": "export: only lanes of this CTA; default all",
     "progress": "function called with (what, done, total)",
 }
 """Options that every trace writer has."""
@@ -32,6 +35,9 @@ class Choice:
     full: bool = True
     untracked: bool = False
     counters: bool = True
+    capture: str = ""
+    launch: int | None = None
+    cta: int | None = None
     progress: Callable[[str, int, int], None] | None = None
 
 
@@ -48,8 +54,18 @@ def chosen(options: Mapping[str, Any]) -> Choice:
     words = {name: _word(name, options.get(name, allowed[0])) for name, allowed in WORDS.items()}
     flags = {name: as_flag(options.get(name, default), name) for name, default in FLAGS.items()}
     return Choice(
-        words["flows"], words["arguments"] == "full", flags["untracked"], flags["counters"], options.get("progress")
-    )
+        words["flows"], words["arguments"] == "full", flags["untracked"], flags["counters"],
+        str(options.get("capture", "")), _number(options, "launch"), _number(options, "cta"), options.get("progress"),
+    )  # fmt: skip
+
+
+def _number(options: Mapping[str, Any], name: str) -> int | None:
+    if name not in options:
+        return None
+    try:
+        return int(options[name])
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"{name}={options[name]}: not a whole number", f"Such as {name}=0.") from error
 
 
 def _word(name: str, value: object) -> str:

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+# Lanes that were asked for.
+ASKED_CAPTURE = """
+SELECT capture_id FROM captures WHERE $1 IN ('', capture_id, label)
+UNION SELECT capture_id FROM captures WHERE starts_with(capture_id, $1)
+"""
+ASKED = """
+CREATE TABLE asked_lane AS
+SELECT capture_id, lane FROM lanes
+WHERE list_contains($1, capture_id) AND COALESCE(launch = $2, TRUE) AND COALESCE(cta = $3, TRUE)
+"""
+IS_ASKED = "EXISTS (SELECT 1 FROM asked_lane a WHERE a.capture_id = x.capture_id AND a.lane = x.lane)"
+
 # How many points every lane has, and its first: what is drawn, and how to cut it into parts of bounded size.
 LANE_POINTS = """
 CREATE TABLE lane_points AS
@@ -18,7 +30,7 @@ WHERE l.lane IS NULL OR c.capture_id IS NULL OR k.clock IS NULL
 """
 
 # Counted at the start and part by part: nothing may be missing.
-RECORDS = "SELECT (SELECT COUNT(*) FROM {prefix}events) + (SELECT COUNT(*) FROM {prefix}spans)"
+RECORDS = "SELECT (SELECT COUNT(*) FROM events) + (SELECT COUNT(*) FROM spans)"
 
 # Captures of one experiment stand together, in the order in which they were taken.
 CAPTURES = """
@@ -148,7 +160,7 @@ HAS_SERIES = "SELECT COUNT(*) FROM event_types WHERE payload_type IN ('int', 'fl
 
 # What a stamp holds shows with its marker or its counter; a text with a stamp that begins or ends a span has no place.
 HIDDEN_PAYLOADS = f"""
-SELECT COUNT(*) FROM all__events e
+SELECT COUNT(*) FROM all__events e JOIN drawn_lane o ON o.capture_id = e.capture_id AND o.lane = e.lane
 JOIN ({ENDS}) x ON x.capture_id = e.capture_id AND x.role = e.role AND x.event = e.event
 LEFT JOIN event_types k ON k.capture_id = e.capture_id AND k.role = e.role AND k.event = e.event
 WHERE e.payload <> '' AND COALESCE(k.payload_type, 'text') NOT IN ('int', 'float')

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_cases import HOSTILE, bundle_of, nasty, several_captures, streams
 
+import wsformat
 from wsformat.bundle import Bundle
 from wsformat.converters import chrome, perfetto, trace_build
 from wsformat.converters.perfetto.encode import passes
@@ -21,11 +22,12 @@ from wsformat.converters.perfetto.packing import Constant, Message, Varint, pack
 from wsformat.converters.registry import import_files
 from wsformat.converters.trace_build import opened
 from wsformat.converters.trace_counters import Steps
-from wsformat.converters.trace_model import Facts
+from wsformat.converters.trace_model import Facts, Slices
 from wsformat.converters.trace_options import EXPORT_OPTIONS, Choice, chosen
 from wsformat.converters.trace_overlaps import Open, split_overlaps
 from wsformat.errors import BadRequest, WsformatError
 
+SAMPLES = Path(__file__).parent.parent / "conformance" / "samples"
 intervals = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 12)).map(lambda x: (x[0], x[1], x[1] + x[2])),
     max_size=40,
@@ -215,21 +217,57 @@ REFUSED = [
     ("arguments", "", "Choose one of: full, lean."),
     ("untracked", "maybe", "Choose one of: true, yes, 1; or false, no, 0."),
     ("counters", "off", "Choose one of: true, yes, 1; or false, no, 0."),
-    ("dialect", "proton", "Options: flows, arguments, untracked, counters."),
-    ("map", "x.json", "Options: flows, arguments, untracked, counters."),
+    ("capture", "nope", None),
+    ("launch", "one", "Such as launch=0."),
+    ("launch", "77", "`wsformat info` lists captures and launches."),
+    ("cta", "", "Such as cta=0."),
+    ("dialect", "proton", "Options: flows, arguments, untracked, counters, capture, launch, cta."),
+    ("map", "x.json", "Options: flows, arguments, untracked, counters, capture, launch, cta."),
 ]
 
 
 @pytest.mark.parametrize(("option", "value", "hint"), REFUSED)
 @pytest.mark.parametrize("writer", [chrome, perfetto])
 def test_words_that_an_option_does_not_take_are_refused(
-    writer: Any, option: str, value: str, hint: str, tmp_path: Path
+    writer: Any, option: str, value: str, hint: str | None, tmp_path: Path
 ) -> None:
     """With the words that it takes, and before anything is written; options of an import are none of an export."""
-    with pytest.raises(BadRequest, match=option) as caught:
+    with pytest.raises(BadRequest, match="nothing to draw" if value == "77" else option) as caught:
         writer.write(nasty()["overlap"], tmp_path / "x.json", {option: value})
-    assert caught.value.hint == hint
+    assert caught.value.hint == hint if hint is not None else caught.value.hint.startswith("Captures: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def drawn(bundle: Bundle, **options: Any) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
+    """Counts, and of each slice its raw ticks, iteration and verdict."""
+    found: list[tuple[Any, ...]] = []
+    with opened(bundle, chosen(options)) as trace:
+        for part in trace.parts:
+            if isinstance(part, Slices):
+                columns = (part.tick0, part.tick1, part.iteration, part.clock, part.verdict)
+                found += zip(*(column.tolist() for column in columns), strict=True)
+        texts = ["", *trace.values.known]
+        verdicts = [texts[v + 1] for *_, v in found]
+        return trace.counts | {"slices": len(found)}, sorted((*row[:-1], v) for row, v in zip(found, verdicts, strict=True))
+
+
+def test_some_lanes_are_drawn_as_they_are_among_all() -> None:
+    """The spans of the chosen CTA, launch or capture, judged as in the whole: same verdicts, arrows between them."""
+    bundle = wsformat.open(SAMPLES / "gemm_grid.wsformat")
+    every, rows = drawn(bundle)
+    ctas = bundle.sql("SELECT DISTINCT cta FROM lanes WHERE cta >= 0")["cta"].to_pylist()
+    assert len(ctas) == 4
+    parts = [drawn(bundle, cta=cta) for cta in ctas]
+    assert sorted(row for _, part in parts for row in part) == rows
+    assert {verdict for *_, verdict in rows} > {""}
+    for name in ("slices", "flows", "instants"):
+        assert sum(counts[name] for counts, _ in parts) == every[name] > 0
+    assert drawn(bundle, launch="0") == drawn(bundle, launch=0, capture=bundle.table("captures")["label"][0].as_py())
+    both = several_captures()
+    for capture in both.table("captures").to_pylist():
+        asked = both.sql("SELECT COUNT(*) FROM span WHERE capture_id = ?", [capture["capture_id"]]).column(0)[0].as_py()
+        if asked:
+            assert drawn(both, capture=capture["capture_id"])[0]["slices"] == asked
 
 
 def test_every_option_of_an_export_is_checked() -> None:
