@@ -19,11 +19,12 @@ from wsformat.stamp_times import ANCHOR, META
 
 Array = np.ndarray[Any, Any]
 DATA = Path(__file__).parent / "data"
+LINES = ("clock_map", "clock_segment")
 
 
 def off(recording: simulator_clocks.Recording, sm: Array, time: Array) -> tuple[Array, Array, Array]:
     """Distance of placed from true times, and the bounds that were stated: error, wander."""
-    with recording.bundle.duckdb(threads=1) as connection:
+    with recording.bundle.duckdb(threads=1, only=LINES) as connection:
         tick = recording.device.tick(sm, time)
         ns, error, wander, reference = place(connection, simulator_clocks.CAPTURE, np.zeros(len(sm)), sm, tick)
     assert (reference == len(recording.device.offset)).all()
@@ -56,7 +57,7 @@ def test_truth_lies_within_the_bound_of_a_million_events_and_the_bound_is_not_la
     assert (distance <= error).all(), f"{int((distance > error).sum())} of a million outside their bound"
     assert np.median(error) <= 2 * made.step
     assert (wander == 0).all() == (per_sm + middle > 1)
-    with recording.bundle.duckdb() as connection:
+    with recording.bundle.duckdb(threads=1, only=LINES) as connection:
         assert run(connection, "SELECT DISTINCT is_straight FROM clock_map").to_pylist() == [{"is_straight": True}]
 
 
@@ -74,7 +75,7 @@ def test_a_change_of_rate_is_found_and_placed_in_pieces() -> None:
     """With a few anchors in the middle no line fits; the truth lies within error and wander, between anchors too."""
     made = simulator_clocks.device(3, 132, changes=3, length=1e5)
     recording = simulator_clocks.record(made, *ctas(made, 1, 1e5), middle=8)
-    with recording.bundle.duckdb() as connection:
+    with recording.bundle.duckdb(threads=1, only=LINES) as connection:
         straight = run(connection, "SELECT is_straight, COUNT(*) AS n FROM clock_map GROUP BY ALL").to_pylist()
     assert {row["is_straight"]: row["n"] for row in straight}[False] > 100
     distance, error, wander = off(recording, *inside(recording, 1_000_000))
@@ -151,7 +152,7 @@ def test_anchors_that_run_back_within_their_bounds(
         {n: [{"capture_id": simulator_clocks.CAPTURE, **r} for r in t] for n, t in tables.items()}
     )
     every = np.arange(tick[0], tick[-1] + 1)
-    with bundle.duckdb(threads=1) as connection:
+    with bundle.duckdb(threads=1, only=LINES) as connection:
         nil = np.zeros(len(every))
         ns, error, wander, _ = place(connection, simulator_clocks.CAPTURE, nil, nil, every)
         straight = run(connection, "SELECT is_straight FROM clock_map").to_pylist()[0]["is_straight"]
@@ -179,7 +180,7 @@ def test_one_moment_only_is_no_line() -> None:
     recording = simulator_clocks.record(made, np.array([0]), same, same)
     assert recording.bundle.table("clock_anchors").num_rows in (1, 2)
     one = recording.bundle.with_tables({"clock_anchors": recording.bundle.table("clock_anchors").to_pylist()[:1]})
-    with one.duckdb() as connection:
+    with one.duckdb(only=LINES) as connection:
         found = run(connection, "SELECT ns_per_tick, error_ns, is_straight, wander_ns FROM clock_map").to_pylist()
         assert found == [{"ns_per_tick": None, "error_ns": None, "is_straight": None, "wander_ns": None}]
         assert place(connection, simulator_clocks.CAPTURE, [0], [0], [5])[3].tolist() == [-2]
@@ -198,8 +199,13 @@ def real(kind: str) -> tuple[Array, Array, Array, Array]:
         return held[f"{kind}_sm"].astype(np.int64), timer, counter, held[f"{kind}_d"].astype(np.int64)
 
 
-def measured(kind: str, middle: int) -> tuple[Any, Array, Array, Array]:
-    """A bundle with the first, the last and some middle readings as anchors; how far all readings are from its map."""
+def measured(kind: str, middle: int | list[int]) -> tuple[Any, Array, Array, Array]:
+    """A bundle with the first, the last and some middle readings as anchors; how far all readings are from its map.
+
+    Args:
+        kind: of the recording, see :func:`real`.
+        middle: how many, evenly spread, or which.
+    """
     sm, timer, counter, distance = real(kind)
     n = len(sm)
     meta = np.zeros(n, META)
@@ -211,7 +217,10 @@ def measured(kind: str, middle: int) -> tuple[Any, Array, Array, Array]:
         sm,
     )
     meta["pad"] = distance[:, 0] | distance[:, -1] << 16
-    at = np.linspace(0, timer.shape[1] - 1, middle + 2).astype(int)[1:-1]
+    even = 0 if isinstance(middle, list) else middle
+    at = (
+        np.array(middle) if isinstance(middle, list) else np.linspace(0, timer.shape[1] - 1, even + 2).astype(int)[1:-1]
+    )
     more = np.zeros((n, len(at)), ANCHOR)
     more["g"], more["c"], more["distance"] = timer[:, at], counter[:, at], distance[:, at]
     more["cta"] = np.arange(n)[:, None]
@@ -223,10 +232,13 @@ def measured(kind: str, middle: int) -> tuple[Any, Array, Array, Array]:
     bundle = Bundle.from_tables(
         {"captures": [own], "launches": [own], "clocks": [own | c for c in clocks], "clock_anchors": rows.to_pylist()}
     )
-    with bundle.duckdb(threads=1) as connection:
+    with bundle.duckdb(threads=1, only=LINES) as connection:
         clock = np.repeat(np.arange(n), timer.shape[1])
         ns, error, wander, _ = place(connection, own["capture_id"], clock * 0, clock, counter.reshape(-1))
-        straight = [row["is_straight"] for row in run(connection, "SELECT is_straight FROM clock_map").to_pylist()]
+        straight = [
+            row["is_straight"]
+            for row in run(connection, "SELECT is_straight FROM clock_map ORDER BY clock").to_pylist()
+        ]
     # A reading leaves half a step open, and steps come up to 10 ns early or late.
     return straight, np.abs(ns - (timer.reshape(-1) + step // 2)) - 16 - 10, error, wander
 
@@ -251,4 +263,17 @@ def test_a_loaded_h200_does_not_run_straight_and_the_bounds_hold_all_the_same() 
         assert (distance <= error + wander).all(), middle
     assert np.median(error + wander) < 250
     straight, distance, error, wander = measured("load", 398)
+    assert (distance <= error).all()
+
+
+def test_anchors_beside_the_ends_show_no_more_than_those_at_the_ends() -> None:
+    """As two CTAs at a time on an SM write them: four anchors, a line through all, and nothing known in between."""
+    straight, distance, error, wander = measured("load", [1, 398])
+    assert sum(straight) >= 4
+    off_line = (distance > error).reshape(len(straight), -1).any(axis=1)
+    assert off_line[straight].any(), "the rate did not change enough to matter"
+    assert (distance <= error + wander).all()
+    straight, distance, error, wander = measured("quiet", [2, 200, 397])
+    assert all(straight)
+    assert (wander == 0).all()
     assert (distance <= error).all()

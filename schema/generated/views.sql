@@ -274,9 +274,10 @@ CREATE OR REPLACE VIEW clock_map AS
 -- is_straight: some straight line lies within the bounds of all anchors (null: not known, an anchor has no bound or there is no line). Then the line runs through the middle of all such lines at
 --   its first and at its last anchor. Not straight: the rate changed (or a bound is wrong), and the line joins the middles of the first and the last anchor.
 --   Time never runs back while ticks go on: where that line would fall, it is level, half way between its ends.
+-- Checked: a straight line none of whose gaps between neighbouring nodes is longer than two thirds of it. Anchors near its ends only cannot show that the rate was constant.
 -- error_ns: the greatest distance of an end of any anchor's bound from the line, so that at each anchor the true time is that near, whatever the rate did.
--- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (two anchors only, or not straight):
---   0.15 of the time to the nearer anchor, at most half of the widest gap. 0 where a third anchor lies on the line.
+-- wander_ns: what a clock of core cycles may be off beyond error_ns between two anchors where nothing shows its rate to be constant (not checked, or not straight):
+--   0.15 of the time to the nearer end of the piece (see clock_segment), at most half of the longest one. 0 on a line that is checked.
 -- ns_per_tick null: no map. error_ns null: an anchor has no bound.
 WITH node AS (
   SELECT capture_id, launch, clock, reference_clock, node, nodes, anchors, t, after_ticks, ns_origin, low_ns, high_ns, middle_ns, agrees FROM clock_node
@@ -314,13 +315,15 @@ WITH node AS (
 )
 SELECT s.capture_id, s.launch, s.clock, s.reference_clock, s.t_first, s.t_last, s.ns_origin + CAST(s.first_at AS BIGINT) AS ns_first, s.ns_origin + CAST(s.last_at AS BIGINT) AS ns_last, s.anchors, s.ns_per_tick,
        CASE WHEN c.above >= c.below THEN c.above ELSE c.below END AS error_ns, CASE WHEN s.ns_per_tick IS NULL OR s.is_straight IS NULL THEN NULL ELSE s.is_straight = 1 END AS is_straight,
-       CASE WHEN s.ns_per_tick IS NULL THEN NULL WHEN s.unit = 'cycle' AND s.nodes > 1 AND (s.nodes = 2 OR COALESCE(s.is_straight, 0) = 0) THEN 0.15E0 * CAST(c.widest AS DOUBLE) / 2 * s.ns_per_tick ELSE 0.0E0 END AS wander_ns
+       CASE WHEN s.ns_per_tick IS NULL THEN NULL WHEN s.unit = 'cycle' AND s.is_straight = 0 THEN 0.15E0 * CAST(c.widest AS DOUBLE) / 2 * s.ns_per_tick
+            WHEN s.unit = 'cycle' AND s.nodes > 1 AND (s.is_straight IS NULL OR 3.0E0 * c.widest > 2.0E0 * (s.t_last - s.t_first)) THEN 0.15E0 * CAST(s.t_last - s.t_first AS DOUBLE) / 2 * s.ns_per_tick ELSE 0.0E0 END AS wander_ns
 FROM sloped s JOIN covered c ON c.capture_id = s.capture_id AND c.launch = s.launch AND c.clock = s.clock AND c.reference_clock = s.reference_clock;
 
 CREATE OR REPLACE VIEW clock_segment AS
 -- clock_segment: how ticks of a clock become ns: the pieces of the map of a (launch, clock). Of several reference clocks the lowest number from 0 on, Unix time (-1) last.
 -- One piece, the line of clock_map, unless no straight line fits its anchors: then one between each two neighbouring nodes, joining their middles.
 -- Time never runs back while ticks go on: a middle that lies before an earlier one is taken as that one, and its bound reaches from the latest low so far to its own high.
+-- Where the latest low so far lies after the earliest high from here on, anchors exclude each other: the bound then reaches from the least low from here on to the greatest high so far.
 -- Within a piece the true time lies within error_ns of it at its ends, and as far in between when the rate is constant there; where nothing shows that, a clock of core cycles may be
 -- off by wander (a ratio) of the time to the nearer end as well. t_last of a piece is t_first of the next. Maps of launch -1 hold for launches without their own.
 WITH ranked AS (
@@ -334,12 +337,16 @@ WITH ranked AS (
 ), ascending AS (
   SELECT c.capture_id, c.launch, c.clock, c.reference_clock, c.wander, n.node, n.nodes, n.t, n.ns_origin, n.high_ns,
          MAX(FLOOR(n.middle_ns + 0.5E0)) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS middle_at,
-         MAX(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_ns
+         MAX(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_so_far, MAX(n.high_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS high_so_far,
+         MIN(n.low_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS low_from_here, MIN(n.high_ns) OVER (PARTITION BY n.capture_id, n.launch, n.clock, n.reference_clock ORDER BY n.node DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS high_from_here
   FROM chosen c JOIN clock_node n ON n.capture_id = c.capture_id AND n.launch = c.launch AND n.clock = c.clock AND n.reference_clock = c.reference_clock
   WHERE c.is_bent = 1
+), bounded AS (
+  SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, CASE WHEN low_so_far > high_from_here THEN low_from_here ELSE low_so_far END AS low_ns, CASE WHEN low_so_far > high_from_here THEN high_so_far ELSE high_ns END AS high_ns
+  FROM ascending
 ), piece AS (
   SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, CASE WHEN high_ns - middle_at >= middle_at - low_ns THEN high_ns - middle_at ELSE middle_at - low_ns END AS half
-  FROM ascending
+  FROM bounded
 ), joined AS (
   SELECT capture_id, launch, clock, reference_clock, wander, node, nodes, t, ns_origin, middle_at, half,
          LEAD(t) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS t_next, LEAD(middle_at) OVER (PARTITION BY capture_id, launch, clock, reference_clock ORDER BY node) AS next_at,

@@ -176,8 +176,8 @@ def _axis_notes(scope: Analysis) -> list[str]:
         )
     if found["unchecked"]:
         lines.append(
-            f"\n{found['unchecked']:,} of {found['lines']:,} SM clocks have two anchors: start and end of a CTA are as "
-            f"good as stated, moments between them may be off by up to {found['most']:,.0f} ns more if the rate "
-            "changed. A third anchor in the middle shows it."
+            f"\n{found['unchecked']:,} of {found['lines']:,} SM clocks have anchors at their ends only: start and end "
+            f"of a CTA are as good as stated, moments between them may be off by up to {found['most']:,.0f} ns more if "
+            "the rate changed. One more anchor in the middle shows it."
         )
     return lines
