@@ -85,7 +85,9 @@ def unzip_bundle(
     if not out.parent.is_dir():
         raise WsformatError(f"{out.parent}: no such directory", "Create it, or choose another output.")
     if file.exists() and not file.is_file():
-        raise MalformedInput(f"{file}: is no regular file", "A zip file is read from its end: store it in a file first.")
+        raise MalformedInput(
+            f"{file}: is no regular file", "A zip file is read from its end: store it in a file first."
+        )
     scratch = out.parent / f".{out.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         with zipfile.ZipFile(file) as archive:
@@ -99,7 +101,9 @@ def unzip_bundle(
         _no_strangers(file, [name for name, _ in entries], manifest)
         move_into_place(scratch, out, force=force)
     except FileNotFoundError as error:
-        raise MalformedInput(f"{file}: no such file") from error
+        if not file.exists():
+            raise MalformedInput(f"{file}: no such file") from error
+        raise WsformatError(f"{out}: cannot be written: {error.strerror}") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, RuntimeError, ValueError) as error:
         raise MalformedInput(f"{file}: not a usable zip file: {str(error)[:200]}") from error
     except MalformedInput as error:

@@ -52,6 +52,29 @@ class TableData:
         return pa.concat_tables(parts, promote_options="permissive")
 
 
+def manifest_of(path: str | os.PathLike[str]) -> Path:
+    """The manifest of a bundle directory.
+
+    Raises:
+        MalformedInput: nothing is there, a file, or a directory without a manifest.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise MalformedInput(f"{root}: no such bundle")
+    if not root.is_dir():
+        raise MalformedInput(
+            f"{root}: a bundle is a directory (NAME.wsformat), this is a file",
+            "Import it first: `wsformat import FILE -o NAME.wsformat`.",
+        )
+    file = root / manifests.NAME
+    if not file.exists():
+        raise MalformedInput(
+            f"{root}: no {manifests.NAME}, so this is no bundle",
+            "If it holds table files that lost their manifest, run `wsformat seal`.",
+        )
+    return file
+
+
 def _from_memory(name: str, data: TableLike) -> TableData:
     if callable(data):
         stream = data
@@ -63,6 +86,10 @@ def _from_memory(name: str, data: TableLike) -> TableData:
 def _from_file(name: str, path: Path) -> TableData:
     try:
         rows = pq.read_metadata(path).num_rows
+    except PermissionError as error:
+        raise MalformedInput(f"{path}: Permission denied", "Its owner can make it readable.") from error
+    except UnicodeEncodeError as error:
+        raise MalformedInput(f"{path}: this name is not UTF-8, so Arrow cannot open it", "Rename it.") from error
     except (OSError, ValueError, pa.ArrowException) as error:
         raise MalformedInput(
             f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}",
@@ -108,20 +135,7 @@ class Bundle:
         Warns:
             NewerMinorWarning: a newer minor version.
         """
-        root = Path(path)
-        if not root.exists():
-            raise MalformedInput(f"{root}: no such bundle")
-        if not root.is_dir():
-            raise MalformedInput(
-                f"{root}: a bundle is a directory (NAME.wsformat), this is a file",
-                "Import it first: `wsformat import FILE -o NAME.wsformat`.",
-            )
-        file = root / manifests.NAME
-        if not file.exists():
-            raise MalformedInput(
-                f"{root}: no {manifests.NAME}, so this is no bundle",
-                "If it holds table files that lost their manifest, run `wsformat seal`.",
-            )
+        root, file = Path(path), manifest_of(path)
         manifest = manifests.parse(manifests.read_text(file), str(file))
         if manifests.number(manifest.version) > manifests.number(format_version()):
             warnings.warn(

@@ -119,6 +119,10 @@ def seal(
         raise MalformedInput(f"{root}: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise WsformatError(f"{out}: cannot be written: {error.strerror or error}") from error
+    except WsformatError as error:
+        if str(scratch) not in error.message:
+            raise
+        raise type(error)(error.message.replace(str(scratch), str(out)), error.hint) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return Sealed(Bundle.open(out), tuple(notes))

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wsformat import manifest as manifests
-from wsformat.bundle import Bundle, Progress, TableData
+from wsformat.bundle import Bundle, Progress, TableData, manifest_of
 from wsformat.errors import MalformedInput, UnsupportedVersion
 from wsformat.manifest import number
 from wsformat.tables import conform, format_version
@@ -124,7 +124,7 @@ def open_raw(root: Path) -> RawBundle:
     Raises:
         MalformedInput: no bundle, or a manifest or table file that cannot be read.
     """
-    path = root / manifests.NAME
+    path = manifest_of(root)
     data = manifests.parse_json(manifests.read_text(path), str(path))
     if not isinstance(data, dict) or data.get("format") != "wsformat":
         raise MalformedInput(f'{path}: not a wsformat manifest ("format" is not "wsformat")')

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from wsformat.cli import scope as scopes
 from wsformat.cli.failure import FINDINGS
 from wsformat.cli.scope import Json
 
@@ -27,6 +28,7 @@ def validate(bundle: Subject, metadata_only: MetadataOnly = False, ignore: Ignor
     from wsformat.cli.progress import progress
     from wsformat.validate import validate as run
 
+    scopes.refuse_zipped(bundle)
     with progress("validate") as advance:
         report = run(bundle, data=not metadata_only, ignore=tuple(ignore or ()), progress=advance)
     if json:

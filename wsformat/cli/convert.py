@@ -221,7 +221,7 @@ def export(
         raise BadRequest("--table and --view exclude each other")
     if option:
         raise BadRequest("-O is for other tools' formats; tables and views take no options")
-    sink.format_of(out, format_)
+    sink.format_of(out, format_, option="--format")
     sink.check_file(out, force=force)
     from wsformat.derive import views
     from wsformat.tables import tables

@@ -51,6 +51,8 @@ def diff(
     from wsformat.viewers.report_page import page
     from wsformat.viewers.report_text import markdown
 
+    if not 0 <= tolerance < 1:
+        raise BadRequest(f"--tolerance {tolerance}: a share from 0 to below 1", "0.005 is 0.5 %.")
     if output is not None:
         if output.suffix.lower() not in (".html", ".md"):
             raise BadRequest(f"{output}: a comparison is .html or .md", "Name it so, or use --json.")

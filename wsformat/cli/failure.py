@@ -81,8 +81,16 @@ class Commands(TyperGroup):
                 warnings.showwarning = _say_warning
                 result = run(args, prog_name, complete_var, False, windows_expand_args, **extra)
             code = result if isinstance(result, int) else 0
+            if not code:
+                sys.stdout.flush()
         except _UsageFailure as error:
             code = _usage_failure(error)
+        except BrokenPipeError:
+            code = _pipe_closed()
+        except OSError as error:
+            # Help goes to standard output before any command of ours runs.
+            _fault(error)
+            _drop_output()
         except typer.Abort:
             say_error(MESSAGE)
             code = INTERRUPTED
@@ -99,9 +107,7 @@ class Commands(TyperGroup):
             say_error(MESSAGE)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # What is still buffered must not meet the closed pipe again when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            raise typer.Exit(PIPE_CLOSED) from None
+            raise typer.Exit(_pipe_closed()) from None
         except (_UsageFailure, typer.Exit, typer.Abort):
             raise
         except Exception as error:
@@ -114,6 +120,16 @@ class Commands(TyperGroup):
         else:
             return result
         raise typer.Exit(FAILED)
+
+
+def _pipe_closed() -> int:
+    _drop_output()
+    return PIPE_CLOSED
+
+
+def _drop_output() -> None:
+    """What is still buffered must not meet the closed pipe or the full disk again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _is_interrupt(error: Exception) -> bool:

@@ -49,6 +49,7 @@ def zip_(bundle: BundlePath, output: ZipTarget = None, force: Force = False, jso
     """Pack a bundle into one uncompressed zip file, for mail."""
     from wsformat.archive import zip_bundle
 
+    scopes.refuse_zipped(bundle)
     target = output or Path(bundle.resolve().name + ".zip")
     zip_bundle(bundle, target, force=force)
     _say(json, target)
@@ -83,6 +84,7 @@ def upgrade(bundle: BundlePath, output: Elsewhere = None, force: Force = False, 
     from wsformat.cli.progress import progress
     from wsformat.upgrade import upgrade as run
 
+    scopes.refuse_zipped(bundle)
     with progress("upgrade") as advance:
         done = run(bundle, output, force=force, progress=advance)
     lines = [f"step {step}" for step in done.steps]

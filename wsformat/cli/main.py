@@ -6,6 +6,7 @@ rich are imported by the command that needs them.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -39,7 +40,7 @@ from wsformat.cli import (
     states,
     waits,
 )
-from wsformat.cli.failure import Commands
+from wsformat.cli.failure import FAILED, Commands, say_error
 from wsformat.cli.interrupt import listen
 from wsformat.version import __version__
 
@@ -115,9 +116,18 @@ app.add_typer(lake.lake_app, name="lake", rich_help_panel=KEEP)
 
 def main() -> None:
     """Entry point of the command `wsformat`."""
+    # Started with a closed output (`>&-`) there is no stream, and the next file that is opened would take its number.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks is shown as an escape instead of ending the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     listen()
+    for word in sys.argv[1:]:
+        if any("\udc80" <= letter <= "\udcff" for letter in word):
+            say_error(f"{word}: this name is not UTF-8", "Arrow and DuckDB open no such file: rename it.")
+            sys.exit(FAILED)
     app(prog_name="wsformat")

@@ -116,9 +116,18 @@ def open_bundle(path: Path) -> Bundle:
     """Open a bundle directory; says what to do with a zipped one."""
     from wsformat.bundle import Bundle
 
+    refuse_zipped(path)
+    return Bundle.open(path)
+
+
+def refuse_zipped(path: Path) -> None:
+    """Say what to do with a zipped bundle.
+
+    Raises:
+        BadRequest: it is one.
+    """
     if path.is_file() and path.name.endswith(".zip"):
         raise BadRequest(f"{path}: a zipped bundle", f"Unpack it first: `wsformat unzip {path}`.")
-    return Bundle.open(path)
 
 
 def choose_captures(bundle: Bundle, wanted: str) -> tuple[dict[str, str], tuple[str, ...]]:

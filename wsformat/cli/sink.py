@@ -31,8 +31,13 @@ FORMATS = {
 BATCH_ROWS = 131_072
 
 
-def format_of(path: Path, name: str = "") -> str:
+def format_of(path: Path, name: str = "", *, option: str = "") -> str:
     """csv, json, arrow or parquet: as named, else by the file's name.
+
+    Args:
+        path: the file to write.
+        name: the format as the caller named it.
+        option: option of the command that names one, for the hint.
 
     Raises:
         BadRequest
@@ -41,7 +46,8 @@ def format_of(path: Path, name: str = "") -> str:
     if chosen not in FORMATS.values():
         raise BadRequest(
             f"{path}: no format {name!r}" if name else f"{path}: the file name tells no format",
-            f"File names: {', '.join(FORMATS)}; or --format {', '.join(dict.fromkeys(FORMATS.values()))}.",
+            f"File names: {', '.join(FORMATS)}"
+            + (f"; or {option} {', '.join(dict.fromkeys(FORMATS.values()))}." if option else "."),
         )
     return chosen
 
@@ -108,7 +114,9 @@ def write_rows(
                     progress(path.name, count, -1)
         os.replace(scratch, path)
     except (OSError, pa.ArrowException, duckdb.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        # Arrow's errors of the system name the scratch file; what went wrong is in their number.
+        number = error.errno if isinstance(error, OSError) else None
+        reason = os.strerror(number) if number else str(error)
         raise WsformatError(f"{path}: cannot be written: {reason}") from error
     finally:
         scratch.unlink(missing_ok=True)
