@@ -22,7 +22,8 @@ from wsformat.cli.main import app
 from wsformat.errors import BadRequest
 from wsformat.viewers import diff_noise
 from wsformat.viewers.diff import FASTER, OPEN, SAME, SLOWER, diff
-from wsformat.viewers.diff_document import aligned, document
+from wsformat.viewers.diff_document import document
+from wsformat.viewers.diff_figure import aligned, diff_figure
 from wsformat.viewers.report_model import words
 from wsformat.viewers.report_page import page
 
@@ -264,8 +265,8 @@ def test_markdown_files_and_refusals(pair: tuple[Path, Path], tmp_path: Path) ->
     assert run("diff", *pair, "-o", target).exit_code == 0
     assert target.read_text() == shown.stdout
     assert run("diff", *pair, "-o", target).exit_code == 2
-    for words_ in (["-o", tmp_path / "d.pdf"], ["--capture", "nope"], ["--launch", "x"], ["--launch", "1,2,3"],
-                   ["--launch", "9"]):  # fmt: skip
+    for words_ in (["-o", tmp_path / "d.doc"], ["--no-pictures", "-o", tmp_path / "d.svg"], ["--capture", "nope"],
+                   ["--launch", "x"], ["--launch", "1,2,3"], ["--launch", "9"]):  # fmt: skip
         refused = run("diff", *pair, *words_)
         assert (refused.exit_code, "Traceback" in refused.output) == (2, False), words_
 
@@ -282,6 +283,32 @@ def test_both_timelines_start_with_the_same_iteration(pair: tuple[Path, Path]) -
         ).to_pylist()
         assert rows == [{"t": begin}]
     assert ticks == pytest.approx(6 * 1907, rel=0.02)
+
+
+def test_both_timelines_are_one_picture(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """One scale, both versions named, one legend; the numbers say whose they are."""
+    for suffix, head in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
+        target = tmp_path / f"both{suffix}"
+        assert run("diff", *pair, "-o", target).exit_code == 0
+        assert target.read_bytes().startswith(head)
+    drawn = (tmp_path / "both.svg").read_text()
+    for words_ in ("A: balanced_r0", "B: slowproducer_r0"):
+        assert drawn.count(words_) >= 1
+    assert drawn.count(">not instrumented: no stamps cover this time, so nothing is<") == 1
+    figure = diff_figure(diff(Bundle.open(pair[0]), Bundle.open(pair[1])))
+    assert figure is not None
+    domains = {json.dumps(layer["encoding"]["x"]["scale"]["domain"]) for plot in figure.spec["vconcat"][:2]
+               for layer in plot["layer"] if "scale" in layer["encoding"].get("x", {})}  # fmt: skip
+    lengths = {high - low for low, high in map(json.loads, domains)}
+    assert len(lengths) == 1
+    versions = figure.table["version"].to_pylist()
+    assert set(versions) == {"A", "B"}
+    for version, bundle in zip("AB", map(Bundle.open, pair), strict=True):
+        (sql,) = (query for what, query in figure.sql.items() if what.startswith(f"the spans of {version}"))
+        there = {(row["role"], row["span"], row["t0"], row["t1"]) for row in bundle.sql(sql).to_pylist()}
+        rows = [row for row in figure.table.to_pylist() if row["version"] == version]
+        assert rows
+        assert {(row["role"], row["span"], row["t0"], row["t1"]) for row in rows} <= there
 
 
 def test_hostile_names_stay_text() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from wsformat.errors import BadRequest, MissingDependency
 from wsformat.version import __version__
 from wsformat.viewers.diff import FASTER, NOTHING, OPEN, SAME, Diff
+from wsformat.viewers.diff_figure import diff_figure
 from wsformat.viewers.diff_read import Side
-from wsformat.viewers.report_ask import literal
 from wsformat.viewers.report_capture import perturbed
 from wsformat.viewers.report_model import (
     Block,
@@ -24,7 +24,6 @@ from wsformat.viewers.report_model import (
 )
 
 LEVELS = {FASTER: "ok", SAME: "ok", OPEN: "warn", NOTHING: "warn"}
-SHOWN_ITERATIONS = 6
 
 
 def document(made: Diff, names: tuple[str, str], *, pictures: bool = True, options: str = "") -> Document:
@@ -168,63 +167,12 @@ def _sides(made: Diff, names: tuple[str, str]) -> tuple[Block, ...]:
 
 
 def _timelines(made: Diff) -> tuple[Block, ...]:
-    """Both timelines from the same iteration on, in the same scale, one below the other."""
-    from wsformat.viewers.figures import draw
-
-    windows = aligned(made.a, made.b)
-    if windows is None:
+    """Both timelines from the same iteration on, in one picture."""
+    try:
+        figure = diff_figure(made)
+    except (BadRequest, MissingDependency) as error:
+        return (Figure("fig-timelines", "No picture", f"No picture: {error.message}.", ""),)
+    if figure is None:
         return (sentence("The timelines are not drawn: they have no role with iterations in common."),)
-    role, iteration, ticks, begins = windows
-    blocks: list[Block] = [
-        sentence(f"Both start where {role} begins iteration {iteration}; {ticks:,} ticks of each, in the same scale.")
-    ]
-    for letter, side, begin in (("A", made.a, begins[0]), ("B", made.b, begins[1])):
-        if side.seen is None:
-            continue
-        where = {"capture_id": side.capture["capture_id"], "launch": side.seen.launch, "cta": side.seen.cta}
-        try:
-            figure = draw(
-                side.bundle, "timeline", **where, start=begin, end=begin + ticks,
-                origin=(begin, f"iteration {iteration} of {role} began"),
-            )  # fmt: skip
-        except (BadRequest, MissingDependency) as error:
-            blocks.append(Figure(letter, letter, f"No picture of {letter}: {error.message}.", ""))
-            continue
-        fragment = figure.fragment(level=3, heading=False, key=f"fig-{letter.lower()}")
-        blocks += [
-            sentence(f"{letter}: {side.name}"),
-            Figure(f"fig-{letter.lower()}", f"{letter}: {side.name}", figure.caption, fragment, dict(figure.sql),
-                   tuple(figure.notes)),
-        ]  # fmt: skip
-    return tuple(blocks)
-
-
-def aligned(a: Side, b: Side) -> tuple[str, int, int, tuple[int, int]] | None:
-    """The role and iteration at which both timelines start, the ticks that are shown of each, and where they begin in
-    ticks since their CTA's first stamp; None without a role that has iterations in both."""
-    starts = [_starts(side) for side in (a, b)]
-    roles = [role for role in starts[0] if role in starts[1]]
-    if not roles:
-        return None
-    role = max(roles, key=lambda r: min(len(starts[0][r]), len(starts[1][r])))
-    common = sorted(starts[0][role].keys() & starts[1][role].keys())
-    if len(common) < 2:
-        return None
-    first = common[max(0, (len(common) - SHOWN_ITERATIONS) // 2)]
-    last = common[min(len(common) - 1, common.index(first) + SHOWN_ITERATIONS)]
-    ticks = max(found[role][last] - found[role][first] for found in starts)
-    return role, first, ticks, (starts[0][role][first], starts[1][role][first])
-
-
-def _starts(side: Side) -> dict[str, dict[int, int]]:
-    """Start of every iteration of each role of the CTA that is shown, in ticks since the CTA's first stamp."""
-    seen = side.seen
-    if seen is None:
-        return {}
-    at = f"capture_id = {literal(seen.capture['capture_id'])} AND launch = {seen.launch} AND cta = {seen.cta}"
-    sql = f"""SELECT role, iteration, MIN(t) - (SELECT MIN(t_first) FROM role_state WHERE {at} AND points > 0) AS t
-              FROM iteration WHERE {at} GROUP BY role, iteration ORDER BY role, iteration"""
-    found: dict[str, dict[int, int]] = {}
-    for row in side.bundle.sql(sql).to_pylist():
-        found.setdefault(row["role"], {})[row["iteration"]] = row["t"]
-    return found
+    fragment = figure.fragment(level=3, heading=False, key="fig-timelines")
+    return (Figure("fig-timelines", figure.title[0], figure.caption, fragment, dict(figure.sql), tuple(figure.notes)),)

@@ -117,7 +117,8 @@ def _prepare(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Non
     connection.executemany("INSERT INTO drawn_lane VALUES (?, ?, ?, ?, ?)", lanes)
     # The last piece that begins at or before t; before the first one, that one.
     connection.execute(
-        "CREATE OR REPLACE TEMP MACRO on_piece(t, p) AS p.x + CAST(FLOOR(CAST(t - p.t AS DOUBLE) * p.rate + 0.5) AS BIGINT)"
+        "CREATE OR REPLACE TEMP MACRO on_piece(t, p) AS "
+        "p.x + CAST(FLOOR(CAST(t - p.t AS DOUBLE) * p.rate + 0.5) AS BIGINT)"
     )
     connection.execute(
         "CREATE OR REPLACE TEMP MACRO axis_x(t, zero, pieces) AS CASE WHEN len(pieces) = 0 THEN t - zero "

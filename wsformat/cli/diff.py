@@ -14,7 +14,12 @@ from wsformat.errors import BadRequest
 
 Before = Annotated[Path, typer.Argument(metavar="A.wsformat", help="the version before", show_default=False)]
 After = Annotated[Path, typer.Argument(metavar="B.wsformat", help="the version after", show_default=False)]
-Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="a page (.html) or Markdown (.md)")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="a page (.html), Markdown (.md), or both timelines as .svg, .png or .pdf"
+    ),
+]
 Captures = Annotated[
     str, typer.Option("--capture", metavar="A[,B]", help="the captures, where a bundle holds several: label or id")
 ]
@@ -24,6 +29,7 @@ Launches = Annotated[
 Tolerance = Annotated[
     float, typer.Option("--tolerance", metavar="SHARE", help="a change of speed under this share is none")
 ]
+PICTURES = (".svg", ".png", ".pdf")
 Plain = Annotated[bool, typer.Option("--no-pictures", help="words and tables only")]
 
 
@@ -48,14 +54,19 @@ def diff(
     from wsformat.cli.sink import check_file, write_text
     from wsformat.viewers.diff import diff as compare
     from wsformat.viewers.diff_document import document
+    from wsformat.viewers.diff_figure import diff_figure
     from wsformat.viewers.report_page import page
     from wsformat.viewers.report_text import markdown
 
     if not 0 <= tolerance < 1:
         raise BadRequest(f"--tolerance {tolerance}: a share from 0 to below 1", "0.005 is 0.5 %.")
     if output is not None:
-        if output.suffix.lower() not in (".html", ".md"):
-            raise BadRequest(f"{output}: a comparison is .html or .md", "Name it so, or use --json.")
+        if output.suffix.lower() not in (".html", ".md", *PICTURES):
+            raise BadRequest(
+                f"{output}: a comparison is .html or .md, its picture .svg, .png or .pdf", "Name it so, or use --json."
+            )
+        if no_pictures and output.suffix.lower() in PICTURES:
+            raise BadRequest(f"--no-pictures, and {output} is one", "Leave one of them out.")
         check_file(output, force=force)
     opened = scopes.open_bundle(a), scopes.open_bundle(b)
     wanted = _pair(capture, "--capture")
@@ -77,7 +88,14 @@ def diff(
         pictures=not no_pictures and output is not None and output.suffix.lower() == ".html",
         options=said + (" --force" if force else ""),
     )
-    if output is not None:
+    if output is not None and output.suffix.lower() in PICTURES:
+        picture = diff_figure(made)
+        if picture is None:
+            raise BadRequest(
+                f"{output}: no picture: the two have no role with iterations in common", "The page says what they have."
+            )
+        picture.write(output, force=force)
+    elif output is not None:
         write_text(output, page(shown) if output.suffix.lower() == ".html" else markdown(shown))
     if json:
         print_json(made.to_json())
