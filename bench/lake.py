@@ -4,14 +4,15 @@
     python bench/lake.py --captures 1000     quicker
     python bench/lake.py --keep FOLDER       keep bundles and lake there, and take the bundles from there next time
 
-Both clocks are printed: on a busy machine the CPU seconds (all threads) are the ones to read; two cores give half of
-them at best. Nothing here is a test.
+Both clocks are printed, with the load of the machine: on a busy one the CPU seconds (all threads) are the ones to read;
+two cores give half of them at best. Nothing here is a test.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import sys
@@ -39,7 +40,8 @@ def timed(what: str, work: Callable[[], Any], per: int = 1, unit: str = "") -> A
     start, used = time.perf_counter(), cpu()
     result = work()
     seconds, busy = time.perf_counter() - start, cpu() - used
-    row: dict[str, Any] = {"what": what, "wall s": round(seconds, 3), "CPU s": round(busy, 3)}
+    load = round(os.getloadavg()[0], 1)
+    row: dict[str, Any] = {"what": what, "wall s": round(seconds, 3), "CPU s": round(busy, 3), "load": load}
     if per > 1:
         row |= {f"{unit}/s": round(per / seconds, 1), f"{unit} per CPU s": round(per / busy, 1)}
     print(json.dumps(row), flush=True)
