@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import reconcile_case
 import report_case as case
+import simulator_bundle
 from typer.testing import CliRunner, Result
 
+import simulator
 from simulator import Ticks
 from wsformat.bundle import Bundle
 from wsformat.cli.main import app
@@ -283,6 +285,39 @@ def test_both_timelines_start_with_the_same_iteration(pair: tuple[Path, Path]) -
         ).to_pylist()
         assert rows == [{"t": begin}]
     assert ticks == pytest.approx(6 * 1907, rel=0.02)
+
+
+JITTER = replace(reconcile_case.BASE, work=(Ticks(1000, 40),), spin=Ticks(0, 60))
+
+
+def stamped_often(kernel: Any, seed: int, launches: int) -> Bundle:
+    made: Bundle = simulator_bundle.bundle(simulator.simulate(kernel, seed, launches=launches))
+    return made
+
+
+def test_states_and_waits_have_an_interval_from_launches_with_stamps() -> None:
+    """Slower work is more than noise in its role's active time; the same kernel again is not."""
+    before, after = stamped_often(JITTER, 1, 8), stamped_often(replace(JITTER, work=(Ticks(1060, 40),)), 2, 8)
+    made = diff(before, after, force=True)
+    worker = next(row for row in made.states if row["role"].startswith("consumer"))
+    assert worker["active_beyond"] is True
+    assert "active" in worker["more_than_noise"].split(", ")
+    assert worker["active_low"] <= 60 <= worker["active_high"]
+    assert 0 < worker["active_low"] < worker["active_change"] * 1.5
+    assert worker["launches"] == 8
+    first = made.speeds[0]
+    assert (first.a.method, first.noise.launches, first.noise.beyond) == ("start_to_start", 8, True)
+    assert made.outcome == SLOWER
+    again = diff(before, stamped_often(JITTER, 3, 8), force=True)
+    assert again.outcome == SAME
+    alike = [row[f"{state}_beyond"] for row in again.states for state in ("active", "blocked", "satisfied")]
+    assert alike.count(True) <= 1, again.states
+    few = diff(stamped_often(JITTER, 1, 3), before, force=True)
+    assert few.states[0]["active_beyond"] is None
+    assert few.states[0]["more_than_noise"] == "unknown: 3 launches with stamps, at least 4 are needed"
+    assert few.waits[0]["more_than_noise"] == few.states[0]["more_than_noise"]
+    same = diff(stamped_often(JITTER, 1, 1), stamped_often(JITTER, 1, 1), force=True)
+    assert " is as fast as " in same.verdict
 
 
 def test_both_timelines_are_one_picture(pair: tuple[Path, Path], tmp_path: Path) -> None:

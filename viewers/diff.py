@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest
-from wsformat.viewers.diff_noise import Noise, noise
+from wsformat.viewers.diff_noise import Noise, difference, noise
 from wsformat.viewers.diff_read import Side, Speed, side
 from wsformat.viewers.report_model import Number, Text, words, written
 
@@ -241,8 +243,27 @@ def _states(a: Side, b: Side) -> tuple[dict[str, Any], ...]:
                 row[f"{state}_{letter}"] = _each(found, state, one.iterations)
                 row[f"{state}_share_{letter}"] = found[f"{state}_share"] if found else None
             row[f"{state}_change"] = _less(row[f"{state}_a"], row[f"{state}_b"])
-        rows.append(row)
+            row |= _sure(a, b, (role, state), state)
+        rows.append(row | _beyond(row, ("active", "untracked", "blocked", "satisfied")))
     return tuple(rows)
+
+
+def _sure(a: Side, b: Side, key: tuple[str, ...], name: str) -> dict[str, Any]:
+    """What the launches with stamps say of a change: its 99 % interval and whether that leaves out none."""
+    nothing = np.zeros(0)
+    held = [one.repeats.get(key, nothing) for one in (a, b)]
+    known = [len(next(iter(one.repeats.values()), nothing)) for one in (a, b)]
+    # What one version does not have at all it has for no time in each of its launches.
+    values = [found if len(found) else np.zeros(count) for found, count in zip(held, known, strict=True)]
+    found = difference(*values)
+    return {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_beyond": found.beyond,
+            "launches": found.launches, "why": found.why}  # fmt: skip
+
+
+def _beyond(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """Which of the changes are more than noise, in words."""
+    more = [name for name in names if row[f"{name}_beyond"]]
+    return {"more_than_noise": f"unknown: {row['why']}" if row["why"] else ", ".join(more) or "none"}
 
 
 def _each(row: Mapping[str, Any] | None, name: str, iterations: int) -> float | None:
@@ -274,7 +295,8 @@ def _waits(a: Side, b: Side) -> tuple[dict[str, Any], ...]:
         for name in ("blocked", "satisfied", "unjudged"):
             both |= {f"{name}_{letter}": found.get(f"{name}_{letter}") for letter in "ab"}
             both[f"{name}_change"] = found.get(f"{name}_b", 0.0) - found.get(f"{name}_a", 0.0)
-        rows.append(both)
+            both |= _sure(a, b, (role, span, barrier, name), name)
+        rows.append(both | _beyond(both, ("blocked", "satisfied", "unjudged")))
     return tuple(sorted(rows, key=lambda r: (-abs(r["blocked_change"]), r["role"], r["span"], r["barrier"])))
 
 
@@ -338,8 +360,9 @@ def _headline(
     if outcome == SAME:
         than = f"{tolerance:.1%}".replace("%", " %") + ", which is taken for none" if first.noise.beyond else "noise"
         return (f"No difference beyond {than}: {b.name} takes ", *parts, ".")
-    word = "slower" if (first.change or 0) > 0 else "faster"
-    return (f"{b.name} is {word} than {a.name}: ", *parts, ".", *_moved(first.change or 0.0, path, waits))
+    change = first.change or 0.0
+    word = "slower than" if change > 0 else "faster than" if change < 0 else "as fast as"
+    return (f"{b.name} is {word} {a.name}: ", *parts, ".", *_moved(first.change or 0.0, path, waits))
 
 
 def _method(first: Compared) -> str:

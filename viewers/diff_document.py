@@ -23,6 +23,9 @@ from wsformat.viewers.report_model import (
     sentence,
 )
 
+SURE = (
+    "More than noise: the 99 % interval of the change, by a bootstrap over the launches with stamps, leaves out none."
+)
 LEVELS = {FASTER: "ok", SAME: "ok", OPEN: "warn", NOTHING: "warn"}
 
 
@@ -113,7 +116,8 @@ def _waits(table: Any) -> tuple[Block, ...]:
     for name in ("blocked", "satisfied", "unjudged"):
         columns += [Column(f"{name}_a", f"{name} A", "mean"), Column(f"{name}_b", f"{name} B", "mean"),
                     Column(f"{name}_change", "change", "gap")]  # fmt: skip
-    made = table("waits", "Waits, side by side", columns, "Ticks an iteration of one lane.")
+    columns.append(Column("more_than_noise", "more than noise"))
+    made = table("waits", "Waits, side by side", columns, f"Ticks an iteration of one lane. {SURE}")
     return (made,) if made.query.rows else (sentence("Neither has waits."),)
 
 
@@ -122,7 +126,8 @@ def _states(table: Any) -> tuple[Block, ...]:
     for name in ("active", "untracked", "blocked", "satisfied"):
         columns += [Column(f"{name}_a", f"{name} A", "mean"), Column(f"{name}_b", f"{name} B", "mean"),
                     Column(f"{name}_change", "change", "gap")]  # fmt: skip
-    note = "Ticks an iteration of one lane, over its whole life. Untracked means not instrumented, never idle."
+    columns.append(Column("more_than_noise", "more than noise"))
+    note = f"Ticks an iteration of one lane, over its whole life. Untracked means not instrumented, never idle. {SURE}"
     made = table("states", "States, side by side", columns, note)
     shares = [Column("role", "role")]
     for name in ("active", "untracked", "stall", "blocked"):

@@ -38,7 +38,7 @@ class Noise:
     """What repeats say of a change.
 
     Attributes:
-        low, high: 99 % interval of the change as a share of A; None unknown.
+        low, high: 99 % interval of the change, as a share of A or as a difference; None unknown.
         launches: fewest launches of a group.
         why: why it is unknown; '' known.
     """
@@ -91,4 +91,20 @@ def noise(a: Groups, b: Groups) -> Noise:
     if np.any(before <= 0):
         return Noise(None, None, fewest, "the launches do not take longer with more iterations")
     low, high = np.quantile(after / before - 1, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
+    return Noise(float(low), float(high), fewest)
+
+
+def difference(a: Array, b: Array) -> Noise:
+    """What repeats say of the change of a number from A to B, as a difference: it may be 0 in A.
+
+    Args:
+        a, b: the number in each launch of each version.
+    """
+    fewest = min(len(a), len(b))
+    if fewest < LEAST:
+        held = "1 launch" if fewest == 1 else f"{fewest} launches"
+        return Noise(None, None, fewest, f"{held} with stamps, at least {LEAST} are needed")
+    rng = np.random.default_rng(SEED)
+    before, after = (np.median(side[rng.integers(0, len(side), (DRAWS, len(side)))], axis=-1) for side in (a, b))
+    low, high = np.quantile(after - before, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
     return Noise(float(low), float(high), fewest)

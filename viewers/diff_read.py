@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,9 @@ class Side:
         iterations: of the main loop in a lane of the launch that is looked at; 0 unknown.
         trip_count: as the launch says; -1 unknown.
         grid_ctas: CTAs of the grid; -1 unknown.
-        queries: of everything.
+        asker: of everything.
+        repeats: ticks an iteration of a lane in each launch with stamps that is like the one looked at: of a state by
+            (role, state), of a wait by (role, span, barrier, blocked or satisfied or unjudged).
     """
 
     name: str
@@ -72,6 +74,7 @@ class Side:
     trip_count: int
     grid_ctas: int
     asker: Asker
+    repeats: dict[tuple[str, ...], Array] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -98,10 +101,11 @@ def side(bundle: Bundle, name: str, prefix: str, capture: str = "", launch: int 
         label = row["label"] or name.removesuffix(".wsformat")
         seen = report_capture.look(asker, row, label, launch) if has_timeline else None
         facts = _launch(asker, row["capture_id"], seen.launch if seen else -1)
-        speeds = [*_by_launches(asker, row), *(_by_start(seen, facts["grid_ctas"]) if seen else ())]
+        speeds = [*_by_launches(asker, row), *(_by_start(asker, seen, facts["grid_ctas"]) if seen else ())]
+        iterations = _iterations(asker, seen, facts["trip_count"])
         return Side(
-            label, bundle, seen, row, tuple(speeds), _iterations(asker, seen, facts["trip_count"]),
-            facts["trip_count"], facts["grid_ctas"], asker,
+            label, bundle, seen, row, tuple(speeds), iterations, facts["trip_count"], facts["grid_ctas"], asker,
+            _repeats(asker, seen, iterations) if seen and iterations else {},
         )  # fmt: skip
 
 
@@ -171,6 +175,42 @@ def _alike(row: dict[str, Any]) -> tuple[Any, ...]:
     return (row["capture_id"], row["kind"], row["pass"], row["slots"], row["grid_ctas"])
 
 
-def _by_start(seen: Seen, grid: int) -> Iterable[Speed]:
+def _by_start(asker: Asker, seen: Seen, grid: int) -> Iterable[Speed]:
+    """Start to start of every role in the launch that is looked at, with the means of all launches like it."""
+    means: dict[str, list[float]] = {}
+    for row in asker.rows(f"SELECT role, mean_ticks FROM iteration_summary WHERE {_like(seen)} ORDER BY role, launch"):
+        means.setdefault(row["role"], []).append(row["mean_ticks"])
     for row in seen.iterations.rows:
-        yield Speed("start_to_start", "stamped", -1, row["role"], grid, (), row["mean_ticks"], {})
+        groups = {0: np.array(means.get(row["role"], []), np.float64)}
+        yield Speed("start_to_start", "stamped", -1, row["role"], grid, (), row["mean_ticks"], groups)
+
+
+def _like(seen: Seen) -> str:
+    """Rows of launches that have the kind, pass, trip count, slots and grid of the one that is looked at."""
+    here = literal(seen.capture["capture_id"])
+    same = " AND ".join(
+        f"o.{name} = k.{name}" for name in ("kind", "pass", "trip_count", "slots", "grid_x", "grid_y", "grid_z")
+    )
+    return (
+        f"capture_id = {here} AND launch IN (SELECT o.launch FROM launches o JOIN launches k ON {same} "
+        f"WHERE o.capture_id = {here} AND k.capture_id = {here} AND k.launch = {seen.launch})"
+    )
+
+
+def _repeats(asker: Asker, seen: Seen, iterations: int) -> dict[tuple[str, ...], Array]:
+    """See :class:`Side`."""
+    found: dict[tuple[str, ...], dict[int, float]] = {}
+    lanes: dict[tuple[int, str], int] = {}
+    states = ("active", "untracked", "stall", "blocked", "satisfied", "unjudged")
+    for row in asker.rows(f"SELECT * FROM role_summary WHERE {_like(seen)} AND lanes_recorded > 0"):
+        lanes[row["launch"], row["role"]] = row["lanes"]
+        for state in states:
+            found.setdefault((row["role"], state), {})[row["launch"]] = row[state] / (row["lanes"] * iterations)
+    for row in asker.rows(f"SELECT * FROM wait_summary WHERE {_like(seen)}"):
+        key = (row["launch"], row["role"])
+        for what in ("blocked", "satisfied", "unjudged"):
+            each = found.setdefault((row["role"], row["span"], row["barrier"], what), {})
+            each[row["launch"]] = each.get(row["launch"], 0.0) + row[f"{what}_ticks"] / (lanes.get(key, 1) * iterations)
+    launches = {launch for launch, _ in lanes}
+    # A wait that a launch does not have was not blocked in it.
+    return {key: np.array([values.get(n, 0.0) for n in sorted(launches)]) for key, values in found.items()}
