@@ -173,7 +173,7 @@ def test_without_repeats_it_is_unknown(captures: Path) -> None:
     made = diff(case.gemm(launches="", label="r0"), case.gemm("slowproducer_r0", launches="", label="slow"))
     assert made.outcome == OPEN
     assert made.speeds[0].a.method == "start_to_start"
-    assert "whether that is more than noise is unknown: no repeats" in made.verdict
+    assert "whether that is more than noise is unknown: 1 launch of a kind, at least 4 are needed" in made.verdict
     assert "how much the stamps disturb one of them is unknown" in made.warnings
 
 

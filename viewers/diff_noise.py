@@ -82,7 +82,7 @@ def noise(a: Groups, b: Groups) -> Noise:
     if set(a) != set(b) or not a:
         return Noise(None, None, 0, "no repeats")
     if fewest < LEAST:
-        return Noise(None, None, fewest, f"{fewest} launches of a kind, at least {LEAST} are needed")
+        return Noise(None, None, fewest, f"{_launches(fewest)} of a kind, at least {LEAST} are needed")
     rng = np.random.default_rng(SEED)
     before, after = (
         np.asarray(speed({n: ticks[rng.integers(0, len(ticks), (DRAWS, len(ticks)))] for n, ticks in side.items()}))
@@ -102,9 +102,12 @@ def difference(a: Array, b: Array) -> Noise:
     """
     fewest = min(len(a), len(b))
     if fewest < LEAST:
-        held = "1 launch" if fewest == 1 else f"{fewest} launches"
-        return Noise(None, None, fewest, f"{held} with stamps, at least {LEAST} are needed")
+        return Noise(None, None, fewest, f"{_launches(fewest)} with stamps, at least {LEAST} are needed")
     rng = np.random.default_rng(SEED)
     before, after = (np.median(side[rng.integers(0, len(side), (DRAWS, len(side)))], axis=-1) for side in (a, b))
     low, high = np.quantile(after - before, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
     return Noise(float(low), float(high), fewest)
+
+
+def _launches(count: int) -> str:
+    return "1 launch" if count == 1 else f"{count} launches"
