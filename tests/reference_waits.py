@@ -104,8 +104,8 @@ def wait(
             e["missing"] = e["signal"] is None
             e["error"] = 0.0 if e["missing"] else e["signal"].get("error", 0.0)
             e["contradicted"] = not e["missing"] and e["signal"]["t"] - w["t1"] > tolerance + e["error"]
-            e["release"] = None if e["missing"] else release(e, alike, tolerance + e["error"])
-            e["ready_error"] = e["error"] * (1 if e["latency_ticks"] is not None else 2)
+            e["release"], inferred = (None, 0.0) if e["missing"] else release(e, alike, tolerance)
+            e["ready_error"] = e["error"] + inferred
         w["sound"] = not any(e["missing"] or e["contradicted"] for e in w["needed"])
         w["found"] = all(not e["missing"] for e in w["needed"]) and bool(w["needed"])
         w["order"] = sorted(
@@ -125,10 +125,13 @@ def wait(
     return [wait_row(w) for w in stalls], [signal_row(w, e) for w in stalls for e in w["order"]]
 
 
-def release(e: Row, alike: list[Row], tolerance: float) -> int | None:
-    """Ticks from a signal until a wait can end: declared, or the smallest slack of a wait that began before it."""
+def release(e: Row, alike: list[Row], tolerance: float) -> tuple[int | None, float]:
+    """Ticks from a signal until a wait can end, and their error.
+
+    Declared, or the smallest slack of a wait that surely began before it.
+    """
     if e["latency_ticks"] is not None:
-        return rounded(e["latency_ticks"])
+        return rounded(e["latency_ticks"]), 0.0
 
     def shares(x: Row) -> bool:
         if e["completion"] != "async":
@@ -136,15 +139,16 @@ def release(e: Row, alike: list[Row], tolerance: float) -> int | None:
         point = (x["producer_role"], x["producer_event"])
         return x["completion"] == "async" and point == (e["producer_role"], e["producer_event"])
 
-    slacks = [
-        o["t1"] - x["signal"]["t"]
+    seen = [
+        (o["t1"] - x["signal"]["t"], x["signal"].get("error", 0.0))
         for o in alike
         for x in o["needed"]
-        if shares(x) and x["signal"] is not None and x["signal"]["t"] > o["t0"]
+        if shares(x) and x["signal"] is not None and x["signal"]["t"] - o["t0"] > x["signal"].get("error", 0.0)
     ]
-    if slacks and min(slacks) < -tolerance:
+    slacks, error = [slack for slack, _ in seen], max((error for _, error in seen), default=0.0)
+    if slacks and min(slacks) < -tolerance - error:
         slacks = [slack for slack in slacks if slack >= 0]
-    return min(slacks) if slacks else None if e["completion"] == "async" else 0
+    return min(slacks) if slacks else None if e["completion"] == "async" else 0, error
 
 
 def cause(w: Row) -> None:
@@ -161,19 +165,38 @@ def cause(w: Row) -> None:
         if not w["found"]:
             w["reason"] = "no signal"
         return
+    if all(w["t0"] - e["signal"]["t"] - e["release"] >= e["ready_error"] for e in w["needed"]):
+        w["cause"] = "not_blocked"
+        return
     bind = w["binding"]
     early = w["t0"] - bind["signal"]["t"]
-    if all(w["t0"] - e["signal"]["t"] - e["release"] >= e["ready_error"] for e in w["needed"]) or (
-        bind["mechanism"] == "bar_sync" and early >= bind["error"]
-    ):
-        w["cause"] = "not_blocked"
-    elif -early > bind["error"]:
+    perhaps = [e for e in w["needed"] if e is bind or may_bind(e, w["needed"])]
+
+    def all_of(test: Any) -> bool:
+        return all(test(w["t0"] - e["signal"]["t"], e) for e in perhaps)
+
+    symmetric = {e["mechanism"] == "bar_sync" for e in perhaps}
+    were_before = all_of(lambda before, e: before >= e["error"])
+    if all_of(lambda before, e: -before > e["error"]):
         w["cause"] = "producer_late"
-    elif early >= bind["error"] and bind["release"] - early > bind["ready_error"]:
+    elif symmetric == {True} and were_before:
+        w["cause"] = "not_blocked"
+    elif symmetric == {False} and were_before and bind["release"] - early > bind["ready_error"]:
         w["cause"] = "in_flight"
     else:
         w["cause"] = "unknown"
         w["reason"] = "within clock error"
+
+
+def may_bind(e: Row, needed: list[Row]) -> bool:
+    """Whether this edge may be ready last, within the errors."""
+    if not any(o["ready_error"] > 0 for o in needed):
+        return False
+    ready = e["signal"]["t"] + e["release"]
+    # Ticks are subtracted before an error meets them.
+    return all(
+        float(ready - o["signal"]["t"] - o["release"]) + e["ready_error"] + o["ready_error"] >= 0 for o in needed
+    )
 
 
 def judge(w: Row, same_unit: list[Row], kind: Any, calibrated: float | None) -> None:
@@ -183,11 +206,10 @@ def judge(w: Row, same_unit: list[Row], kind: Any, calibrated: float | None) -> 
     w["floor"] = known or 0
     w["verdict"] = w["cause"]
     if w["cause"] != "unknown" and known is not None:
-        ready = w["t0"]
+        ready = 0.0
         if w["cause"] in ("producer_late", "in_flight"):
-            ready = w["binding"]["signal"]["t"] + w["binding"]["release"]
-            ready += w["binding"]["ready_error"] or 0
-        after = w["t1"] - ready
+            ready = max(e["signal"]["t"] - w["t0"] + e["release"] + e["ready_error"] for e in w["needed"])
+        after = w["t1"] - w["t0"] - ready
         if 2 * after > w["ticks"] and after > 16 * (known + w["step"]):
             w["verdict"] = "other"
     w["blocked"] = w["unjudged"] = 0

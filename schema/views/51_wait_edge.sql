@@ -10,15 +10,16 @@
 -- Of an edge of scope 'cluster' or 'device' the signal and its error_ticks are those of cross_signal; 0 for others, whose times are on one clock.
 -- slack = end - signal. A small negative slack is legal: the stamp follows the arrive. An edge is contradicted when the wait ended before the signal by more than
 --   the shortest wait of its wait kind and clock unit in the capture plus one (the largest) clock step plus error_ticks.
--- release = latency_ticks, rounded; else the smallest slack over the waits of its release kind and clock unit in the capture that began before the signal
+-- release = latency_ticks, rounded; else the smallest slack over the waits of its release kind and clock unit in the capture that surely began before the signal, by more than error_ticks
 --   (the smallest that is not negative, where the smallest is a contradiction); else 0 for completion 'signal', unknown (null) for 'async'.
--- ready = signal + release. ready_error: what is open of it in ticks: error_ticks, twice that where the release was inferred. ready_by: the latest ready of any needed edge of the wait, errors added, in ticks after its begin. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
+-- ready = signal + release. ready_error: what is open of it in ticks: error_ticks, and where the release was inferred the greatest error_ticks of the waits that it was inferred from. ready_by: the latest ready of any needed edge of the wait, errors added, in ticks after its begin. nth orders the edges of a wait: 1 binds, the needed edge that is ready last. Ties: the later signal, then producer_role, producer_event,
 --   iteration_lag, the first in order. Needed edges without signal come after those with, edges that are not needed last.
 -- edges, found: needed edges of the wait, and those with a signal. is_free 1: some edge is free.
 -- is_open above 0: the wait cannot be judged: 1 a needed edge has no signal or an unknown release, 2 one is contradicted.
+-- is_unsure 1: another needed edge may be ready last, within the errors of both, and would be judged in another way: its signal is not on the same side of the begin, or both are before it and only one is of a symmetric barrier.
 -- producer_lane: the lane that sent the signal; of several the smallest.
 -- Ticks are subtracted before anything else meets them: absolute ns exceed 2^53. The number of a CTA (home) is its first lane on that clock.
--- (A kind of wait with a single edge needs no ranking, which is most of the cost.)
+-- (width: a kind of wait with a single edge, 1, needs no ranking, which is most of the cost; one without edges from other CTAs, 2, has no errors.)
 WITH home AS (
   SELECT l.capture_id, l.lane, MIN(l.lane) OVER (PARTITION BY l.capture_id, l.launch, l.cta, l.clock) AS home,
          CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind, CASE WHEN c.step_ticks > 0 THEN c.step_ticks ELSE CAST(0 AS BIGINT) END AS step_ticks
@@ -27,7 +28,8 @@ WITH home AS (
   SELECT capture_id, producer_role, producer_event, is_own, ROW_NUMBER() OVER (PARTITION BY capture_id ORDER BY producer_role, producer_event, is_own) AS sender
   FROM (SELECT DISTINCT capture_id, producer_role, producer_event, is_own FROM wait_kind WHERE is_mapped = 1 AND scope = 'cta') AS senders
 ), edge_kind AS (
-  SELECT k.capture_id, k.wait_kind, k.edge_kind, k.release_kind, k.role, k.span, k.end_event, k.iteration_lag, k.is_mapped, k.producer_step, k.consumer_step, k.is_own, k.latency, COUNT(*) OVER (PARTITION BY k.capture_id, k.wait_kind) AS width,
+  SELECT k.capture_id, k.wait_kind, k.edge_kind, k.release_kind, k.role, k.span, k.end_event, k.iteration_lag, k.is_mapped, k.producer_step, k.consumer_step, k.is_own, k.latency, CASE WHEN k.mechanism = 'bar_sync' THEN 1 ELSE 0 END AS is_symmetric,
+         CASE WHEN COUNT(*) OVER (PARTITION BY k.capture_id, k.wait_kind) = 1 THEN 1 WHEN MAX(CASE WHEN k.scope IN ('cluster', 'device') THEN 1 ELSE 0 END) OVER (PARTITION BY k.capture_id, k.wait_kind) = 0 THEN 2 ELSE 3 END AS width,
          CASE WHEN k.completion = 'async' THEN CAST(NULL AS BIGINT) ELSE CAST(0 AS BIGINT) END AS default_release, CASE WHEN k.scope = 'cta' THEN s.sender END AS sender
   FROM wait_kind k LEFT JOIN sender s ON s.capture_id = k.capture_id AND s.producer_role = k.producer_role AND s.producer_event = k.producer_event AND s.is_own = k.is_own
 ), team AS (
@@ -87,21 +89,32 @@ WITH home AS (
   FROM mapped e LEFT JOIN sent g ON g.capture_id = e.capture_id AND g.home = e.home AND g.sender = e.sender AND g.iteration = e.producer_iteration
   LEFT JOIN cross_signal c ON c.capture_id = e.capture_id AND c.lane = e.lane AND c.iteration = e.iteration AND c.span_id = e.span_id AND c.wait_kind = e.wait_kind AND c.edge_kind = e.edge_kind
 ), kind_release AS (
-  SELECT capture_id, release_kind, unit_kind, MIN(t1 - t0) + MAX(step_ticks) AS tolerance, MIN(CASE WHEN signal_t > t0 THEN t1 - signal_t END) AS least_slack, MIN(CASE WHEN signal_t > t0 AND t1 >= signal_t THEN t1 - signal_t END) AS least_plain_slack
+  SELECT capture_id, release_kind, unit_kind, MIN(t1 - t0) + MAX(step_ticks) AS tolerance, MIN(CASE WHEN signal_t - t0 > error_ticks THEN t1 - signal_t END) AS least_slack, MIN(CASE WHEN signal_t - t0 > error_ticks AND t1 >= signal_t THEN t1 - signal_t END) AS least_plain_slack,
+         COALESCE(MAX(CASE WHEN signal_t - t0 > error_ticks THEN error_ticks END), 0.0E0) AS slack_error
   FROM met GROUP BY capture_id, release_kind, unit_kind
 ), matched AS (
-  SELECT m.capture_id, m.lane, m.iteration, m.span_id, m.t0, m.t1, m.step_ticks, m.wait_kind, m.edge_kind, m.is_needed, m.is_free, m.latency, m.width, m.default_release, m.producer_iteration, m.producer_lane, m.signal_t, m.error_ticks, r.tolerance, r.least_slack, r.least_plain_slack
+  SELECT m.capture_id, m.lane, m.iteration, m.span_id, m.t0, m.t1, m.step_ticks, m.wait_kind, m.edge_kind, m.is_needed, m.is_free, m.latency, m.width, m.default_release, m.producer_iteration, m.producer_lane, m.signal_t, m.error_ticks, r.tolerance, r.least_slack, r.least_plain_slack, r.slack_error
   FROM met m JOIN kind_release r ON r.capture_id = m.capture_id AND r.release_kind = m.release_kind AND r.unit_kind = m.unit_kind
 ), released AS (
-  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, error_ticks, CASE WHEN signal_t - t1 > tolerance + error_ticks THEN 1 ELSE 0 END AS is_contradicted, error_ticks * CASE WHEN latency IS NULL THEN 2 ELSE 1 END AS ready_error,
-         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance + error_ticks >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, error_ticks, CASE WHEN signal_t - t1 > tolerance + error_ticks THEN 1 ELSE 0 END AS is_contradicted, error_ticks + CASE WHEN latency IS NULL THEN slack_error ELSE 0.0E0 END AS ready_error,
+         CASE WHEN signal_t IS NOT NULL THEN COALESCE(latency, CASE WHEN least_slack + tolerance + slack_error >= 0 THEN least_slack ELSE least_plain_slack END, default_release) END AS release_ticks
   FROM matched
 ), opened AS (
   SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, width, is_needed, is_free, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, ready_error, CAST(signal_t - t0 + release_ticks AS DOUBLE) + ready_error AS ready_by, CASE WHEN is_contradicted = 1 THEN 2 WHEN is_needed = 1 AND release_ticks IS NULL THEN 1 ELSE 0 END AS is_open
   FROM released
+), ranked AS (
+  SELECT o.capture_id, o.lane, o.iteration, o.span_id, o.t0, o.t1, o.step_ticks, o.wait_kind, o.edge_kind, o.is_needed, o.producer_iteration, o.producer_lane, o.signal_t, o.release_ticks, o.error_ticks, o.ready_error, o.ready_by, o.is_free, o.is_open, k.is_symmetric,
+         CAST(ROW_NUMBER() OVER (PARTITION BY o.capture_id, o.lane, o.wait_kind, o.iteration, o.span_id
+                            ORDER BY o.is_needed DESC, CASE WHEN o.signal_t IS NULL THEN 1 ELSE 0 END, o.signal_t + COALESCE(o.release_ticks, 0) DESC, o.signal_t DESC, o.edge_kind) AS INT) AS nth,
+         MAX(o.ready_by - 2 * o.ready_error) OVER (PARTITION BY o.capture_id, o.lane, o.wait_kind, o.iteration, o.span_id) AS ready_surely, MAX(o.ready_error) OVER (PARTITION BY o.capture_id, o.lane, o.wait_kind, o.iteration, o.span_id) AS most_error
+  FROM opened o JOIN edge_kind k ON k.capture_id = o.capture_id AND k.wait_kind = o.wait_kind AND k.edge_kind = o.edge_kind WHERE o.width = 3
+), sided AS (
+  SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks, error_ticks, ready_error, ready_by, is_free, is_open, nth,
+         CASE WHEN is_needed = 1 AND (nth = 1 OR (ready_by >= ready_surely AND most_error > 0)) THEN CASE WHEN signal_t - t0 > error_ticks THEN 0 WHEN t0 - signal_t >= error_ticks THEN 2 + is_symmetric ELSE 4 END END AS side
+  FROM ranked
 )
 SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
-       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth, error_ticks, ready_error, ready_by
+       is_needed AS edges, CASE WHEN signal_t IS NULL THEN 0 ELSE 1 END AS found, is_free, is_open, 1 AS nth, error_ticks, ready_error, ready_by, 0 AS is_unsure
 FROM opened WHERE width = 1
 UNION ALL
 SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
@@ -111,5 +124,10 @@ SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge
        MAX(is_open) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_open,
        CAST(ROW_NUMBER() OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id
                           ORDER BY is_needed DESC, CASE WHEN signal_t IS NULL THEN 1 ELSE 0 END, signal_t + COALESCE(release_ticks, 0) DESC, signal_t DESC, edge_kind) AS INT) AS nth,
-       error_ticks, ready_error, MAX(ready_by) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS ready_by
-FROM opened WHERE width > 1
+       error_ticks, ready_error, MAX(ready_by) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS ready_by, 0 AS is_unsure
+FROM opened WHERE width = 2
+UNION ALL
+SELECT capture_id, lane, iteration, span_id, t0, t1, step_ticks, wait_kind, edge_kind, is_needed, producer_iteration, producer_lane, signal_t, release_ticks,
+       CAST(SUM(is_needed) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS INT) AS edges, CAST(COUNT(signal_t) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS INT) AS found, MAX(is_free) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_free, MAX(is_open) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS is_open, nth, error_ticks, ready_error,
+       MAX(ready_by) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) AS ready_by, CASE WHEN MIN(side) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) < MAX(side) OVER (PARTITION BY capture_id, lane, wait_kind, iteration, span_id) THEN 1 ELSE 0 END AS is_unsure
+FROM sided

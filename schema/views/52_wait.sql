@@ -8,6 +8,7 @@
 --   producer_late  signal after the begin
 --   in_flight      signal at or before the begin, ready after it
 --   Signals from other CTAs are known to error_ticks: each of these must hold whatever the error is (not_blocked for all needed edges of the wait, by ready_by).
+--   Where another edge may be ready last, within the errors of both, it must hold by that one too (wait_edge.is_unsure).
 -- reason, of an unknown one: no edge; no signal; contradicted; release unknown; within clock error. '' for others.
 -- At a symmetric barrier (mechanism 'bar_sync') everybody pays the release after the last arrival, so a wait whose binding signal is not after its begin is satisfied:
 --   it arrived last.
@@ -20,10 +21,12 @@ WITH named AS (
   FROM wait_kind
 ), settled AS (
   SELECT x.capture_id, x.lane, x.wait_kind, x.edge_kind, x.iteration, x.span_id, x.t0, x.t1, x.step_ticks, x.edges, k.floor_kind, k.calibrated_floor, CASE WHEN c.unit = 'cycle' THEN 1 WHEN c.unit = 'ns' THEN 2 ELSE 3 END AS unit_kind,
-         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks, x.error_ticks, x.ready_error,
+         CASE WHEN x.edges > 0 AND x.found = x.edges THEN 1 ELSE 0 END AS is_bound, x.producer_iteration, x.producer_lane, x.signal_t, x.release_ticks, x.error_ticks, x.ready_by,
          CASE WHEN x.edges = 0 AND x.is_free = 1 THEN 'free'
               WHEN x.edges = 0 OR x.is_open > 0 THEN 'unknown'
-              WHEN x.ready_by <= 0 OR (k.is_symmetric = 1 AND x.t0 - x.signal_t >= x.error_ticks) THEN 'not_blocked'
+              WHEN x.ready_by <= 0 THEN 'not_blocked'
+              WHEN x.is_unsure = 1 THEN 'unknown'
+              WHEN k.is_symmetric = 1 AND x.t0 - x.signal_t >= x.error_ticks THEN 'not_blocked'
               WHEN x.signal_t - x.t0 > x.error_ticks THEN 'producer_late'
               WHEN x.t0 - x.signal_t >= x.error_ticks AND x.signal_t - x.t0 + x.release_ticks > x.ready_error THEN 'in_flight' ELSE 'unknown' END AS cause,
          CASE WHEN x.edges = 0 THEN 'no edge' WHEN x.found < x.edges THEN 'no signal' WHEN x.is_open = 2 THEN 'contradicted' WHEN x.is_open = 1 THEN 'release unknown' ELSE 'within clock error' END AS why
@@ -38,7 +41,7 @@ WITH named AS (
   SELECT capture_id, unit_kind, MIN(least) AS least FROM floor_of GROUP BY capture_id, unit_kind
 ), floored AS (
   SELECT s.capture_id, s.lane, s.wait_kind, s.edge_kind, s.iteration, s.span_id, s.t0, s.t1, s.step_ticks, s.edges, s.is_bound, s.producer_iteration, s.producer_lane, s.signal_t, s.release_ticks, s.error_ticks, s.cause, s.why,
-         CASE WHEN s.cause IN ('producer_late', 'in_flight') THEN s.t1 - s.signal_t - s.release_ticks - s.ready_error ELSE s.t1 - s.t0 END AS after_ready, COALESCE(s.calibrated_floor, f.least, a.least) AS known_floor
+         CASE WHEN s.cause IN ('producer_late', 'in_flight') THEN CAST(s.t1 - s.t0 AS DOUBLE) - s.ready_by ELSE CAST(s.t1 - s.t0 AS DOUBLE) END AS after_ready, COALESCE(s.calibrated_floor, f.least, a.least) AS known_floor
   FROM settled s
   JOIN floor_of f ON f.capture_id = s.capture_id AND f.floor_kind = s.floor_kind AND f.unit_kind = s.unit_kind
   JOIN floor_any a ON a.capture_id = s.capture_id AND a.unit_kind = s.unit_kind
