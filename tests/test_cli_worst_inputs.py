@@ -178,6 +178,9 @@ HUGE = "99999999999999999999"
         ([*RAW, "--layout", "0,0,0"], "layout"),
         ([*RAW, "-O", "=x"], "NAME=VALUE"),
         (["predict", "hopper_gemm", "--set", "x=nan"], "x"),
+        (["digest", "ncu.csv", "--kernel", "gemm<0>", "--expected", "nan"], "--expected nan"),
+        (["lake", "compact", "no_lake", "--retention", "-1"], "--retention -1"),
+        (["lake", "compact", "no_lake", "--retention", "nan"], "--retention nan"),
     ],
     ids=lambda value: " ".join(value)[-40:] if isinstance(value, list) else "",
 )

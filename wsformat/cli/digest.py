@@ -76,6 +76,8 @@ def digest(
         return
     if not inputs:
         raise BadRequest("no input", "Give a bundle or Nsight Compute CSV files, or --collect for how to get them.")
+    if expected is not None and not 0 < expected < 1e6:
+        raise BadRequest(f"--expected {expected}: a ratio of speeds above 0", "1.2 is a fifth faster.")
     if output is not None:
         check_file(output, force=force)
     from wsformat.viewers.digest import add_findings

@@ -237,6 +237,9 @@ def compact(
     from wsformat.cli.output import print_json
     from wsformat.cli.progress import progress
 
+    if not 0 <= retention < 1e6:
+        # A negative one would delete what readers and writers are using, and undo nothing.
+        raise BadRequest(f"--retention {retention}: hours, from 0", "The default is 24.")
     with progress("compact") as advance:
         done = open_lake(lake, option).compact(retention=retention * 3600, progress=advance)
     if json:
