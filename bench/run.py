@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import buffers
 import page
+import start
 import trace_files
 
 VIEWS = ("span", "role_state", "overlap", "wait", "role_summary", "iteration_summary", "early_signal", "timeline_ns")
@@ -292,6 +293,12 @@ def measure_foreign(size: float) -> list[dict[str, Any]]:
     return rows
 
 
+def measure_start() -> list[dict[str, Any]]:
+    """What a command costs before it does anything."""
+    columns = dict.fromkeys(row("", {"rows": 1, "seconds": 1.0, "gib": 0.0}))
+    return [{**columns, "what": what, "seconds": round(found["seconds"], 3)} for what, found in start.measure()]
+
+
 def measure_page(folder: Path) -> list[dict[str, Any]]:
     """The timeline page of a million spans on 132 CTAs: CPU seconds of all threads, bytes of the whole page."""
     inside = folder / "page"
@@ -338,7 +345,7 @@ def main() -> None:
     parser.add_argument("--slices", type=float, default=10e6, help="size of the large traces out")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args()
-    rows = measure(int(chosen.stamps)) + measure_real() + measure_ncu(int(chosen.csv_bytes))
+    rows = measure_start() + measure(int(chosen.stamps)) + measure_real() + measure_ncu(int(chosen.csv_bytes))
     rows += measure_foreign(chosen.trace_bytes)
     with tempfile.TemporaryDirectory() as name:
         rows += measure_looks(Path(name))

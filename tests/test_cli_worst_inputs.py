@@ -1,8 +1,8 @@
 """The worst that one can give each command: one clear line, exit 2, nothing written, nothing lost.
 
 Each row of the tables below was tried on every command that takes such a thing; faults that came up so stay here with
-the answer that is right. Damaged bundles, archives that reach outside, interrupts and closed pipes: `test_cli_failures`,
-`test_hostile`, `test_archive`.
+the answer that is right. Damaged bundles, archives that reach outside, interrupts and closed pipes are in
+`test_cli_failures`, `test_hostile` and `test_archive`.
 """
 
 from __future__ import annotations
