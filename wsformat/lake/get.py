@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,7 +17,7 @@ from wsformat.errors import MalformedInput
 from wsformat.lake.catalog import names
 from wsformat.lake.content import digests
 from wsformat.lake.index import fetch, lookup, quote, resolve, visible_sql
-from wsformat.lake.layout import INDEX, MANIFESTS, lake_schema, own_columns
+from wsformat.lake.layout import INDEX, MANIFESTS, SUMMARISED, lake_schema, own_columns
 from wsformat.lake.query import Snapshot, origins, prune, snapshot, table_sql
 from wsformat.lake.stage import ordered
 from wsformat.manifest import Manifest
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from wsformat.lake.home import Lake
 
 READERS = 2
+FACTS = "capture_id, lake_add, lake_arch, lake_month, lake_digest, lake_version"
 
 
 def get(lake: Lake, wanted: Sequence[str], *, experiment: bool = False) -> Bundle:
@@ -40,14 +42,15 @@ def get(lake: Lake, wanted: Sequence[str], *, experiment: bool = False) -> Bundl
         BadRequest: no such capture, or several.
         MalformedInput: rows are not those that were added.
     """
-    found = snapshot(lake, [name for name in names(lake.catalog) if name not in lake_schema()["summaries"]])
-    facts = resolve(lake, found.index, wanted)
+    kept = {*lake_schema()["summaries"], SUMMARISED}
+    found = snapshot(lake, [name for name in names(lake.catalog) if name not in kept])
+    facts = resolve(lake, found.index, wanted, FACTS)
     if experiment:
         listed = ", ".join(quote(capture) for capture in facts)
         every = f"SELECT * FROM ({visible_sql(lake, found.index)})"
         sql = f"WITH c AS ({every}) SELECT capture_id FROM c WHERE capture_id IN ({listed}) OR (experiment <> '' AND "
         sql += f"experiment IN (SELECT experiment FROM c WHERE capture_id IN ({listed}))) ORDER BY capture_id"
-        facts = lookup(lake, found.index, fetch(lake, sql).column(0).to_pylist())
+        facts = lookup(lake, found.index, fetch(lake, sql).column(0).to_pylist(), FACTS)
     places = {(row["lake_add"], row["lake_arch"], row["lake_month"]) for row in facts.values()}
     data = _read(lake, found, sorted(facts), found.files.keys() | {INDEX}, places)
     texts = {row["capture_id"]: row["manifest"] for row in data.pop(MANIFESTS).to_pylist()}
@@ -112,8 +115,9 @@ def _read(
 ) -> dict[str, pa.Table]:
     jobs = {}
     for name in wanted:
-        files = prune(found.files.get(name, []), captures, places)
-        part = Snapshot(found.index, {**found.files, name: files}, found.evolved, found.columns)
+        files = prune(found.index.files if name == INDEX else found.files.get(name, []), captures, places)
+        index = replace(found.index, files=files) if name == INDEX else found.index
+        part = Snapshot(index, {**found.files, name: files}, found.evolved, found.columns)
         if files or name == INDEX:
             chosen = f"= {quote(captures[0])}" if len(captures) == 1 else "IN (SELECT unnest(?))"
             jobs[name] = f"SELECT * FROM ({table_sql(lake, part, name)}) WHERE capture_id {chosen}"

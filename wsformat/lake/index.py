@@ -128,19 +128,19 @@ def visible_sql(lake: Lake, index: Index) -> str:
     return f"SELECT * FROM {source} WHERE NOT lake_removed{f' AND {condition}' if condition else ''}"
 
 
-def lookup(lake: Lake, index: Index, captures: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Rows of the index of those captures that count, by capture_id."""
+def lookup(lake: Lake, index: Index, captures: Iterable[str], columns: str = "*") -> dict[str, dict[str, Any]]:
+    """Rows of the index of those captures that count, by capture_id; ``columns``: SQL, for less than all of them."""
     wanted = list(captures)
     if not index.files or not wanted:
         return {}
     # A few are named one by one, so that files and row groups that cannot hold them are passed over.
     chosen = ", ".join(map(quote, wanted)) if len(wanted) <= FEW else "SELECT unnest(?)"
-    sql = f"SELECT * FROM ({visible_sql(lake, index)}) WHERE capture_id IN ({chosen})"
+    sql = f"SELECT {columns} FROM ({visible_sql(lake, index)}) WHERE capture_id IN ({chosen})"
     rows = fetch(lake, sql, [wanted] if len(wanted) > FEW else [])
     return {row["capture_id"]: row for row in rows.to_pylist()}
 
 
-def resolve(lake: Lake, index: Index, wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
+def resolve(lake: Lake, index: Index, wanted: Sequence[str], columns: str = "*") -> dict[str, dict[str, Any]]:
     """Rows of the index of captures that are named by their id, its start, or their label, by capture_id.
 
     Raises:
@@ -148,13 +148,13 @@ def resolve(lake: Lake, index: Index, wanted: Sequence[str]) -> dict[str, dict[s
     """
     if not index.files:
         raise BadRequest(f"{lake.name}: holds no capture")
-    found = lookup(lake, index, wanted)
+    found = lookup(lake, index, wanted, columns)
     for text in wanted:
         if text in found:
             continue
         rows = fetch(
             lake,
-            f"SELECT * FROM ({visible_sql(lake, index)}) "
+            f"SELECT {columns} FROM ({visible_sql(lake, index)}) "
             "WHERE starts_with(capture_id, ?) OR label = ? ORDER BY capture_id",
             [text, text],
         ).to_pylist()
