@@ -224,3 +224,10 @@ def test_stamps_of_the_device_timer_need_no_anchor() -> None:
     assert domains.clock[0].tolist() == [0, 0]
     assert domains.sm[0].tolist() == [5, 6]
     assert domains.anchors.num_rows == 0
+
+
+def test_clocks_with_few_readings_take_the_step_that_all_show() -> None:
+    """One launch of one CTA an SM has two readings a counter: too few for one, enough for all of a kind."""
+    seven = metas(*(record(3200 + 32 * k, 10_000 + 17 * k, 700 + 12 * k, k) for k in range(7)))
+    assert [row["step_ticks"] for row in clocks_of([StampLaunch(None, seven)])[0]][:7] == [4] * 7
+    assert [row["step_ticks"] for row in clocks_of([StampLaunch(None, seven[:6])])[0]][:6] == [-1] * 6

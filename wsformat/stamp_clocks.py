@@ -132,7 +132,8 @@ def _steps(
 ) -> Array:
     """Step of each clock: what divides every difference that its readings showed, -1 when they were too few.
 
-    ``fields`` are those of a record that read the clock.
+    The counters of one device are of one kind: a clock with few readings takes the step that all of them show, as in a
+    single launch of one CTA an SM. ``fields`` are those of a record that read the clock.
     """
     steps, readings = np.zeros(clocks, np.int64), np.zeros(clocks, np.int64)
     stamped = _joined(seen, 0, counts)
@@ -148,7 +149,9 @@ def _steps(
         np.gcd.at(steps, mine, begin - start[mine])
         np.gcd.at(steps, mine, end - start[mine])
         np.add.at(readings, mine, 2)
-    return np.where((steps > 0) & (readings >= MIN_READINGS), steps, -1)
+    together = int(np.gcd.reduce(steps)) if (readings[steps > 0] - 1).sum() >= MIN_READINGS - 1 else 0
+    steps = np.where(readings >= MIN_READINGS, steps, together)
+    return np.where(steps > 0, steps, -1)
 
 
 def _one_counter_per_sm(launches: Sequence[StampLaunch]) -> bool:
