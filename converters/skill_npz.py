@@ -44,6 +44,11 @@ BITS = 32
 def write(bundle: Bundle, path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Write one CTA's stamps, and the spec beside them (NAME.spec.json).
 
+    Args:
+        bundle: with stamps.
+        path: the .npz file; it holds one array [roles, events, iterations], 0 where nothing was stamped.
+        options: by name, as in ``OPTIONS``: which capture, launch and CTA.
+
     Returns:
         what was written, and what could not be.
 

@@ -38,11 +38,31 @@ API = {
         "wsformat.budget",
         "wsformat.prediction",
         "wsformat.viewers.reconcile.reconcile",
+        "wsformat.viewers.digest.digest",
+    ),
+    "Pictures, report, comparison": (
+        "wsformat.viewers.timeline.timeline",
+        "wsformat.viewers.figures.draw",
+        "wsformat.viewers.report.report",
+        "wsformat.viewers.diff.diff",
+    ),
+    "Export": (
+        "wsformat.converters.perfetto.write",
+        "wsformat.converters.chrome.write",
+        "wsformat.converters.skill_npz.write",
+    ),
+    "Keeping bundles": (
+        "wsformat.merge.merge",
+        "wsformat.archive.zip_bundle",
+        "wsformat.archive.unzip_bundle",
+        "wsformat.lake.Lake",
     ),
     "Recording": (
         "wsformat.kernels.recorder.Recorder",
         "wsformat.kernels.recording.Recording",
         "wsformat.kernels.decode.to_bundle",
+        "wsformat.kernels.cute_stamp.Settings",
+        "wsformat.kernels.cute_stamp.Stamps",
     ),
 }
 

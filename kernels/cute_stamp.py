@@ -71,7 +71,14 @@ class Settings:
 
     @staticmethod
     def of(layout: Layout, stamp_pass: StampPass, threads: int, **more: Any) -> Settings:
-        """The settings of one pass of a recorder."""
+        """The settings of one pass of a recorder.
+
+        Args:
+            layout: of a CTA's buffer.
+            stamp_pass: which events of each role are stamped, and the window.
+            threads: of a CTA.
+            more: other attributes by name.
+        """
         masks = tuple(stamp_pass.events.get(r, 0) for r in range(layout.roles))
         return Settings(layout, masks, threads, **{"window": _window(stamp_pass.macros), **more})
 
@@ -80,6 +87,11 @@ class Settings:
         """The settings that the environment asks for, as the stamp header's macros: None unless ``WSF_STAMPS`` is 1.
 
         ``WSF_EVENT_MASK`` is one number for all roles here; ``WSF_SINK`` 0 or 1.
+
+        Args:
+            layout: of a CTA's buffer.
+            threads: of a CTA.
+            more: attributes by name that the environment does not say.
 
         Raises:
             BadRequest: a value that is no such number.
@@ -216,6 +228,9 @@ class Stamps:
             elected: true in one thread of each role.
             role: with ``shift``, the first of several roles that run one piece of code.
             shift: how far behind ``role`` this thread's role is: its stamps as ``role`` become those of that role.
+
+        Raises:
+            BadRequest: a pass that stamps other events in roles that share their code.
         """
         settings = self.settings
         if settings is None:
@@ -243,12 +258,23 @@ class Stamps:
         return cutlass.Int32(0)
 
     def stamp(self, role: int, event: int, iteration: Any) -> None:
-        """Read the clock and store it."""
+        """Read the clock and store it.
+
+        Args:
+            role, event: Python integers: the slot is fixed when the kernel is compiled.
+            iteration: a value of the kernel, from 0; beyond the buffer nothing is stored.
+        """
         if self._made(role, event):
             self.store(role, {event: self.read()}, iteration)
 
     def store(self, role: int, held: Mapping[int, Any], iteration: Any) -> None:
-        """Store what :meth:`read` gave, by event, as stamps of that iteration; nothing for iterations out of range."""
+        """Store what :meth:`read` gave; nothing for iterations out of range.
+
+        Args:
+            role: a Python integer.
+            held: what was read, 32 bits of the SM's cycle counter, by event.
+            iteration: a value of the kernel: the stamps become those of that iteration.
+        """
         settings = self.settings
         if settings is None:
             return

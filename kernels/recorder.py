@@ -84,6 +84,9 @@ class Recorder:
 
     Attributes:
         args: ``wsf::Args`` of every launch.
+
+    Raises:
+        BadRequest: no CTA to record, or buffers that are too small or not on the device.
     """
 
     def __init__(

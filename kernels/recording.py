@@ -76,7 +76,12 @@ class Recording:
     states: list[Mapping[str, Any]] = field(default_factory=list)
 
     def lifetimes(self, number: int, trips: int) -> Array:
-        """Median lifetime of the CTAs of each launch of a pass, in ticks."""
+        """Median lifetime of the CTAs, in ticks: one for each launch of a pass.
+
+        Args:
+            number: of the pass, -1 the clean build.
+            trips: iterations of the main loop of the launches to take.
+        """
         found = [k.records for k in self.launches if k.number == number and k.trips == trips]
         return np.array([np.median((r["c1"] - r["c0"]).astype(np.int64)) for r in found])
 

@@ -35,6 +35,7 @@ def zip_bundle(source: str | os.PathLike[str], target: str | os.PathLike[str], *
     Raises:
         MalformedInput: no bundle.
         OutputExists: the target is there and ``force`` is false, or is a directory.
+        WsformatError: the target cannot be written.
     """
     bundle = Bundle.open(source)
     root = Path(source).resolve()
@@ -79,6 +80,7 @@ def unzip_bundle(
         MalformedInput: no zip file, a damaged one, or one with entries that no bundle has: a path that leads
             elsewhere, a link, an encrypted entry, the same name twice, more bytes than allowed.
         OutputExists: the target is there and ``force`` is false, or it is no bundle.
+        WsformatError: the target cannot be written.
     """
     file, out = Path(source), Path(os.path.abspath(target))
     check_target(out, force=force)

@@ -104,7 +104,16 @@ class Budget:
 
 
 def filled(text: str, symbols: Mapping[str, Symbol], place: str) -> str:
-    """A text with the names in braces replaced by those text symbols, one inside another up to four deep."""
+    """A text with the names in braces replaced by those text symbols, one inside another up to four deep.
+
+    Args:
+        text: such as ``mma_{dtype}``.
+        symbols: of the budget.
+        place: where the text stands, for the message.
+
+    Raises:
+        MalformedInput: a name that is no text symbol, or symbols that go in circles.
+    """
     for _ in range(4):
         if "{" not in text:
             return text
@@ -154,7 +163,16 @@ def load(source: str | Path) -> Budget:
 
 
 def parse(data: bytes, name: str) -> Budget:
-    """A budget from the bytes of a file; its name tells TOML from JSON. Raises as :func:`load`."""
+    """A budget from a file.
+
+    Args:
+        data: its bytes.
+        name: its name, which tells TOML from JSON.
+
+    Raises:
+        MalformedInput: it is no budget; every fault, with its place.
+        UnsupportedVersion: a newer form.
+    """
     try:
         text = data.decode("utf-8")
         raw = tomllib.loads(text) if name.lower().endswith(".toml") else json.loads(text, parse_constant=_refuse)
@@ -180,6 +198,10 @@ def _validator() -> Any:
 
 def check(raw: Mapping[str, Any], name: str) -> None:
     """Check a budget against its JSON Schema and the vocabularies.
+
+    Args:
+        raw: the budget as JSON values.
+        name: of its file, for the message.
 
     Raises:
         MalformedInput: every fault, with its place.

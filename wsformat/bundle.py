@@ -220,6 +220,10 @@ class Bundle:
     def sql(self, query: str, parameters: object = None) -> pa.Table:
         """Rows of one SQL query over tables and derived views.
 
+        Args:
+            query: one statement; ticks are integers of the lane's clock, times in ns end with ``_ns``.
+            parameters: values for ``?`` (a list) or ``$name`` (a mapping) in it.
+
         Raises:
             BadRequest: the query is wrong, with DuckDB's message.
         """

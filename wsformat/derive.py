@@ -249,6 +249,11 @@ def misfit(error: Exception) -> MalformedInput | None:
 def run(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = None) -> pa.Table:
     """Rows of one query as an Arrow table.
 
+    Args:
+        connection: of :func:`connect`.
+        query: one statement.
+        parameters: values for ``?`` (a list) or ``$name`` (a mapping) in it.
+
     Raises:
         BadRequest: the query is wrong, with DuckDB's message.
         MalformedInput: a column of a table file holds what its type in the standard cannot hold.

@@ -52,7 +52,13 @@ class NewerMinorWarning(UserWarning):
 
 
 class InvalidBundle(WsformatError):
-    """The bundle breaks the standard. ``problems`` holds every finding, not just the first."""
+    """The bundle breaks the standard.
+
+    Args:
+        message: one line, the first problem and how many more there are.
+        problems: every finding, not just the first.
+        hint: one line, what the user can do; may be empty.
+    """
 
     def __init__(self, message: str, problems: Sequence[Any], hint: str = "") -> None:
         super().__init__(message, hint)

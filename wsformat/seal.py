@@ -87,6 +87,7 @@ def seal(
         InvalidBundle: the tables do not conform otherwise (such as rows whose lane was filtered away); nothing is
             written.
         OutputExists: the target is there and ``force`` is false, or it is no bundle.
+        WsformatError: the target cannot be written.
     """
     root = Path(os.path.abspath(directory))
     if not root.is_dir():

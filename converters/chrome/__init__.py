@@ -86,6 +86,11 @@ def read(paths: Sequence[Path], options: Mapping[str, Any], progress: Progress |
 def write(bundle: Bundle, path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Write a bundle's spans, stamps, edges and states as Chrome trace JSON, atomically.
 
+    Args:
+        bundle: with spans or stamps.
+        path: the file; one that is there is replaced.
+        options: by name, as in ``OPTIONS``.
+
     Returns:
         the report, see :func:`wsformat.converters.trace_model.report`.
 

@@ -188,7 +188,14 @@ class Lake:
         summarise: bool = False,
         batch: int | None = None,
     ) -> Added:
-        """Add the captures of bundles; see :func:`wsformat.lake.add.add`."""
+        """Add the captures of bundles; see :func:`wsformat.lake.add.add`.
+
+        Args:
+            bundles: opened ones, or their directories.
+            progress: called as bundles are read and written.
+            summarise: compute the summaries of what was added at once, instead of at the first question.
+            batch: most bundles that become visible together; None as many as the layout says.
+        """
         from wsformat.lake.add import add
 
         done = add(self, bundles, progress=progress, batch=batch)
@@ -213,6 +220,11 @@ class Lake:
 
         The connection is kept for the next query of the same kind, as long as nothing is added or removed.
 
+        Args:
+            query: one statement.
+            where: SQL condition on ``captures`` that chooses captures; '' takes all.
+            summaries: take role, wait and iteration summaries from where they are kept, else compute them from stamps.
+
         Raises:
             BadRequest: the query is wrong, with DuckDB's message.
         """
@@ -229,7 +241,12 @@ class Lake:
         return run(self._connection[2], query)
 
     def get(self, captures: Sequence[str], *, experiment: bool = False) -> Bundle:
-        """A bundle of some captures; see :func:`wsformat.lake.get.get`."""
+        """A bundle of some captures; see :func:`wsformat.lake.get.get`.
+
+        Args:
+            captures: by id, or how it begins.
+            experiment: with them all captures of their experiments, such as the clean launches.
+        """
         from wsformat.lake.get import get
 
         return get(self, captures, experiment=experiment)
@@ -241,13 +258,23 @@ class Lake:
         return summarise(self, progress=progress)
 
     def compact(self, *, retention: float | None = None, progress: Progress | None = None) -> Compacted:
-        """Join small files, drop removed rows, sweep; see :func:`wsformat.lake.compact.compact`."""
+        """Join small files, drop removed rows, sweep; see :func:`wsformat.lake.compact.compact`.
+
+        Args:
+            retention: seconds for which files that a reader or writer may need are kept; None a day.
+            progress: called as files are joined.
+        """
         from wsformat.lake.compact import compact
 
         return compact(self, retention=retention, progress=progress)
 
     def verify(self, *, content: bool = True, progress: Progress | None = None) -> Verified:
-        """Check files, visibility, counts and content; see :func:`wsformat.lake.verify.verify`."""
+        """Check files, visibility, counts and content; see :func:`wsformat.lake.verify.verify`.
+
+        Args:
+            content: compute the digest of every capture anew; else files and counts only.
+            progress: called as captures are read.
+        """
         from wsformat.lake.verify import verify
 
         return verify(self, content=content, progress=progress)
