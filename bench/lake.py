@@ -27,7 +27,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import lake_captures
 
 from wsformat.lake import Lake
+from wsformat.lake.catalog import names
 
+INDEX_QUERY = "SELECT COUNT(*), MIN(created_unix_ns) FROM captures WHERE arch = 'sm_100a' AND kernel = 'gemm_3'"
 STALL = "SELECT role, SUM(stall) / SUM(extent) AS stall_share FROM role_summary GROUP BY role ORDER BY role"
 
 
@@ -77,9 +79,8 @@ def measure(folder: Path, captures: int) -> None:
 
 
 def questions(lake: Lake, when: str) -> None:
-    index = "SELECT COUNT(*), MIN(created_unix_ns) FROM captures WHERE arch = 'sm_100a' AND kernel = 'gemm_3'"
-    first = timed(f"index query, first in the process, {when}", lambda: lake.sql(index))
-    assert timed(f"index query, {when}", lambda: lake.sql(index)).equals(first)
+    first = timed(f"index query, first in the process, {when}", lambda: lake.sql(INDEX_QUERY))
+    assert timed(f"index query, {when}", lambda: lake.sql(INDEX_QUERY)).equals(first)
     timed(f"fleet-wide stall share, first, {when}", lambda: lake.sql(STALL))
     kept = timed(f"fleet-wide stall share, {when}", lambda: lake.sql(STALL))
     if when.startswith("after"):
@@ -100,12 +101,46 @@ def questions(lake: Lake, when: str) -> None:
 def sizes(lake: Lake, captures: int) -> dict[str, Any]:
     stamps = captures * lake_captures.STAMPS
     events = sum(f.bytes for f in lake.table("events")[1])
-    from wsformat.lake.catalog import names
+    count = sum(len(lake.table(name)[1]) for name in names(lake.catalog))
+    return {"events": round(events / stamps, 3), "all tables": round(_bytes(lake) / stamps, 3), "files": count}
 
-    every = {name: lake.table(name)[1] for name in names(lake.catalog)}
-    whole = sum(file.bytes for files in every.values() for file in files)
-    count = sum(map(len, every.values()))
-    return {"events": round(events / stamps, 3), "all tables": round(whole / stamps, 3), "files": count}
+
+def _bytes(lake: Lake) -> int:
+    return sum(file.bytes for name in names(lake.catalog) for file in lake.table(name)[1])
+
+
+def step_lake(captures: str) -> dict[str, Any]:
+    """The same for ``bench/run.py``, in CPU seconds (all threads); what is quick is the best of five."""
+    count = int(captures)
+    rows: list[dict[str, Any]] = []
+
+    def seconds(work: Callable[[], Any], times: int = 1) -> float:
+        found = []
+        for _ in range(times):
+            used = cpu()
+            work()
+            found.append(cpu() - used)
+        return min(found)
+
+    def told(what: str, took: float, size: int, **more: Any) -> None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        rows.append({"what": f"lake of {count:,} captures, {what}; CPU seconds", "seconds": took, "rows": size}
+                    | {"gib": peak, **more})  # fmt: skip
+
+    with tempfile.TemporaryDirectory() as name:
+        bundles = lake_captures.write(Path(name) / "bundles", count)
+        lake = Lake.init(Path(name) / "lake")
+        took = seconds(lambda: lake.add(bundles))
+        told("add: stamps", took, count * lake_captures.STAMPS)
+        told("summarise: captures", seconds(lake.summarise), count)
+        took = seconds(lake.compact)
+        told("compact: stamps", took, count * lake_captures.STAMPS, bytes=_bytes(lake))
+        told("index query: captures", seconds(lambda: lake.sql(INDEX_QUERY), 5), count)
+        told("stall share of the fleet: captures", seconds(lambda: lake.sql(STALL), 5), count)
+        ids = iter(lake.sql("SELECT capture_id FROM captures LIMIT 6").column(0).to_pylist())
+        lake.get([next(ids)])
+        told("one capture out: stamps", seconds(lambda: lake.get([next(ids)]), 5), lake_captures.STAMPS)
+    return {"results": rows}
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 import buffers
+import lake
 import page
 import start
 import trace_files
@@ -135,7 +136,7 @@ def row(what: str, result: dict[str, Any], base: float | None = None) -> dict[st
     return {
         "what": what,
         "rows": result["rows"],
-        "seconds": round(result["seconds"], 2),
+        "seconds": float(f"{result['seconds']:.3g}"),
         "million rows/s": round(rate / 1e6, 2),
         "bytes/row": round(result["bytes"] / result["rows"], 2) if "bytes" in result else None,
         "peak GiB": round(result["gib"], 2),
@@ -334,6 +335,7 @@ def main() -> None:
         "foreign": step_foreign,
         "loads": step_loads,
         "look": step_look,
+        "lake": lake.step_lake,
     }
     if sys.argv[1:2] == ["--step"]:
         print(json.dumps(steps[sys.argv[2]](*sys.argv[3:])))
@@ -343,10 +345,12 @@ def main() -> None:
     parser.add_argument("--csv-bytes", type=float, default=100e6, help="size of the Nsight Compute file")
     parser.add_argument("--trace-bytes", type=float, default=200e6, help="size of the large Chrome trace in")
     parser.add_argument("--slices", type=float, default=10e6, help="size of the large traces out")
+    parser.add_argument("--captures", type=int, default=1000, help="captures of the lake")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args()
     rows = measure_start() + measure(int(chosen.stamps)) + measure_real() + measure_ncu(int(chosen.csv_bytes))
     rows += measure_foreign(chosen.trace_bytes)
+    rows += [row(found["what"], found) for found in in_a_process("lake", str(chosen.captures))["results"]]
     with tempfile.TemporaryDirectory() as name:
         rows += measure_looks(Path(name))
         rows += measure_traces(Path(name), int(chosen.slices)) + measure_page(Path(name))
