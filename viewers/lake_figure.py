@@ -70,8 +70,8 @@ def lake_figure(name: str, table: pa.Table, *, width: int = 860) -> Figure:
         parts, title, notes, first = _trend(table.to_pylist(), headline, width)
     else:
         parts, title, notes, first = _list(name, table.to_pylist(), headline, width)
-    if notes:
-        parts.append(legend([], parts[-1].get("width", width), list(notes), LEFT if name != "trend" else 0))
+    if notes or name == "trend":  # the last part carries the width of the whole, and a row of plots has none
+        parts.append(legend([], parts[0]["width"], list(notes), 0 if name == "trend" else LEFT))
     alt = f"{headline}. First: {first}."
     sql = {name: question_sql(name)}
     return Figure(f"lake-{name}", title, CAPTIONS[name], alt, sheet(parts, title, width, alt), table, sql, notes)

@@ -82,7 +82,7 @@ class Lake:
             )
         if store.exists(NAME):
             raise OutputExists(f"{store.path(store.uri)}: is a lake already")
-        if store.listing(""):
+        if not store.empty():
             raise OutputExists(f"{store.path(store.uri)}: is not empty; nothing was written")
         if store.local:
             os.makedirs(store.path(store.uri), exist_ok=True)

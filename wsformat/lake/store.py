@@ -77,6 +77,14 @@ class Store:
         scratch.write_text(text, encoding="utf-8")
         os.replace(scratch, path)
 
+    def empty(self) -> bool:
+        """Whether nothing is there; looks at one level only."""
+        self.fs.invalidate_cache()
+        try:
+            return not self.fs.ls(self.uri, detail=False)
+        except FileNotFoundError:
+            return True
+
     def listing(self, folder: str) -> dict[str, tuple[int, float]]:
         """Every file below a folder of the root: URI -> (bytes, seconds of Unix time when it was written)."""
         self.fs.invalidate_cache()
