@@ -45,7 +45,7 @@ def answer(*words: Any) -> Any:
 def test_first_and_second_addition(place: Path) -> None:
     done = run("lake", "add", str(place), str(place.parent / "in"))
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines() == ["0 captures added, 0 stamps, 0.0 MB in 0 files", "3 captures were there already"]
+    assert done.out.splitlines() == ["0 captures added", "3 captures were there already"]
 
 
 def test_listing(place: Path) -> None:
@@ -96,6 +96,14 @@ def test_questions(place: Path, name: str, tmp_path: Path) -> None:
         drawn = run("lake", name, str(place), "-o", str(picture), "--json")
         assert (drawn.code, json.loads(drawn.out)) == (0, rows)
         assert "<svg" in picture.read_text()
+
+
+def test_an_answer_without_rows_says_what_it_needs(place: Path) -> None:
+    """Nothing was predicted here, and one capture of each version tells no noise."""
+    predicted, changed = run("lake", "model-error", str(place)), run("lake", "regressions", str(place))
+    assert predicted.out == "no rows: needs predictions and measured captures of one experiment in the lake\n"
+    assert changed.out.startswith("no rows: no version differs from the one before by more than the noise;")
+    assert answer("model-error", place) == []
 
 
 def test_damage_ends_with_1(place: Path, tmp_path: Path) -> None:

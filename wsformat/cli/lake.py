@@ -107,12 +107,19 @@ def add(
     if json:
         print_json(asdict(done))
         return
-    text = f"{scopes.count(len(done.added), 'capture')} added, {scopes.count(done.stamps, 'stamp')}"
-    print(f"{text}, {done.bytes / 1e6:,.1f} MB in {scopes.count(done.files, 'file')}")
+    text = f"{scopes.count(len(done.added), 'capture')} added"
+    if done.added:
+        text += f", {scopes.count(done.stamps, 'stamp')}, {size(done.bytes)} in {scopes.count(done.files, 'file')}"
+    print(text)
     if done.present:
         print(
             f"{scopes.count(len(done.present), 'capture')} {'was' if len(done.present) == 1 else 'were'} there already"
         )
+
+
+def size(count: int) -> str:
+    """Bytes in words."""
+    return f"{count / 1e3:,.1f} kB" if count < 1e6 else f"{count / 1e6:,.1f} MB"
 
 
 def find_bundles(places: list[Path]) -> list[Path]:
@@ -248,7 +255,7 @@ def compact(
     print(
         f"{scopes.count(done.joined, 'file')} joined to {done.written:,}, {scopes.count(done.dropped, 'row')} dropped"
     )
-    print(f"{scopes.count(done.swept, 'file')} deleted, {done.swept_bytes / 1e6:,.1f} MB")
+    print(f"{scopes.count(done.swept, 'file')} deleted, {size(done.swept_bytes)}")
     if done.kept:
         print(f"left for next time, others were changing them: {', '.join(done.kept)}")
 
@@ -287,7 +294,7 @@ def verify(
             print(clean(problem))
         print(
             f"{scopes.count(found.captures, 'capture')}, {scopes.count(found.checked, 'capture')} compared with the "
-            f"digest of its addition; {scopes.count(found.files, 'file')}, {found.bytes / 1e6:,.1f} MB"
+            f"digest of its addition; {scopes.count(found.files, 'file')}, {size(found.bytes)}"
         )
         print(
             f"{scopes.count(found.removed, 'tombstone')}; {scopes.count(found.unfinished, 'file')} unfinished; "

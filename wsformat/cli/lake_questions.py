@@ -19,6 +19,15 @@ Picture = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="every row, also what is within the noise")]
 SHOWN = 100
+NOTHING = {
+    "trend": "needs captures with roles in the lake",
+    "regressions": "no version differs from the one before by more than the noise; that is known from three captures "
+    "of a version on (--captures), and --all shows every comparison",
+    "barriers": "needs captures with waits whose spans name a barrier",
+    "model_error": "needs predictions and measured captures of one experiment in the lake",
+    "gaps": "nothing is missing",
+}
+"""What an answer without rows says."""
 SHARES = ("share", "perturbation", "change", "error")
 
 
@@ -154,6 +163,9 @@ def _answer(name: str, table: Any, columns: list[str], asked: Asked) -> None:
         lake_figure(name, table).write(asked.output, force=asked.force)
     if asked.json:
         print_json(found)
+        return
+    if not found:
+        print(f"no rows: {NOTHING[name]}")
         return
     shown: list[list[Any]] = []
     for row in found[:SHOWN]:
