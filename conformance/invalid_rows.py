@@ -230,6 +230,15 @@ CASES: tuple[RowCase, ...] = (
         add("clock_anchors", 0, t=12_500, reference_t=1_790_000_000_000_008_500),
     ),
     RowCase(
+        "W615",
+        "25,000 cycles in 10,000 ns, the highest clock of an H200 is 1.98 GHz",
+        anchored,
+        both(
+            put("clock_anchors", 1, reference_t=1_790_000_000_000_010_000),
+            lambda t: (t["captures"][0].update(device="NVIDIA H200"), t["clocks"][0].update(hz_nominal=None)),
+        ),
+    ),
+    RowCase(
         "E701",
         "a stored span that ends before it begins",
         spans,

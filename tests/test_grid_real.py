@@ -214,3 +214,15 @@ def test_samples_of_parts_of_a_grid(name: str, root: Path) -> None:
         assert 1.5e9 <= row["hz_low"] <= row["hz_high"] <= 1.98e9 * 1.01
     if name == "gemm_cluster":
         assert {(r["cta"], r["cluster"]) for r in found["cta_cluster"]} == {(n, n // 2) for n in range(12)}
+
+
+@pytest.mark.parametrize(
+    ("device", "arch", "found"),
+    [("NVIDIA H200", "sm_90a", False), ("NVIDIA H100 PCIe", "sm_90a", True), ("a new one", "sm_90", False),
+     ("a new one", "sm_100a", False), ("a new one", "sm_75", False)],
+)  # fmt: skip
+def test_a_rate_that_the_device_cannot_have(device: str, arch: str, found: bool) -> None:
+    """These CTAs ran at 1.98 GHz, the highest clock of an H200; the one of the PCIe card is 1.755 GHz."""
+    of = bundle(recorded("waves")[:1])
+    of = of.with_tables({"captures": [of.table("captures").to_pylist()[0] | {"device": device, "arch": arch}]})
+    assert ("W615" in validate(of).codes) is found

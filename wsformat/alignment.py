@@ -1,7 +1,7 @@
 """One axis for several clocks: anchors from paired readings, and ticks placed in ns.
 
 * :func:`anchors_of` turns what a kernel read (cycle counter and device timer together) into rows of clock_anchors, each
-  with the bound that follows from the timer's step and from the distance of the two reads: spec 7.1, R-7.10.
+  with the bound that follows from the timer's step and from the distance of the two reads: spec 7.1, R-7.11.
 * :func:`place` puts many moments on the reference axis as the view timeline_ns does, for software that draws or writes
   them. The lines themselves are views: clock_map, clock_segment.
 """

@@ -233,6 +233,23 @@ def gpus() -> dict[str, Gpu]:
     return found
 
 
+def highest_clocks() -> list[tuple[str, str, float]]:
+    """The highest core clock in Hz of every device name and of every arch: ('device' or 'arch', name, Hz).
+
+    From clock_max of high or medium confidence; of an arch the greatest of its GPUs that have one.
+    """
+    known = [
+        (gpu, 1e6 * value.value)
+        for gpu in gpus().values()
+        if (value := gpu.values.get("clock_max")) and value.value and value.confidence in ("high", "medium")
+    ]
+    devices = {name: hz for gpu, hz in known for name in (gpu.name, *gpu.devices)}
+    arches: dict[str, float] = {}
+    for gpu, hz in known:
+        arches[gpu.arch] = max(hz, arches.get(gpu.arch, 0.0))
+    return [*(("device", *x) for x in sorted(devices.items())), *(("arch", *x) for x in sorted(arches.items()))]
+
+
 def lookup(text: str, *, form_factor: str = "") -> Gpu:
     """The GPU of that name, as the driver prints it, as the facts name it, or an arch with a form factor.
 

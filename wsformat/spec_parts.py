@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from wsformat.derive import views
 from wsformat.errors import MalformedInput
+from wsformat.hardware import highest_clocks
 from wsformat.tables import ARROW_TYPES, DEFAULTS, SQL_TYPES, Column, layout, read_schema_json, tables, vocabularies
 
 PART = re.compile(
@@ -176,6 +177,11 @@ def bounds_part(_: str) -> str:
     return _grid(["column", "least", "greatest"], rows) + f"\nNever empty: {names}.\n"
 
 
+def core_clocks_part(_: str) -> str:
+    """The highest core clock of each device and arch, from the hardware facts."""
+    return _grid(["of", "name", "Hz"], [[kind, _code(name), f"{hz:.0f}"] for kind, name, hz in highest_clocks()])
+
+
 PARTS: dict[str, Callable[[str], str]] = {
     "table": table_part,
     "tables": tables_part,
@@ -186,6 +192,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "manifest": manifest_part,
     "views": views_part,
     "rules": rules_part,
+    "clocks": core_clocks_part,
 }
 
 

@@ -1,8 +1,10 @@
 // One axis in ns for several clocks: nodes, lines, pieces, placing; and the rules that need them. Chapters 7.1 and 10.
 import {allPoints} from './points.js';
+import {SPEC} from './report.js';
 import {group, key} from './rows.js';
 
 const WANDER = 0.15;
+const HIGHEST = SPEC.highest_clock;
 const NONE = -1;
 
 /** Nodes of one line, after the first reading o: {t, x, low, high, middle}. */
@@ -59,21 +61,30 @@ function lineOf(d, rows, unit, counts) {
     if (straight) [a0, a1] = [(l0 + h0) / 2, (l1 + h1) / 2];
   }
   [a0, a1] = [Math.floor(a0 + 0.5), Math.floor(a1 + 0.5)];
+  if (a1 < a0) a0 = a1 = Math.floor((a0 + a1) / 2 + 0.5);
   if (!counts) return {straight: null, rate: null, pieces: []};
   const rate = nodes.length > 1 ? (a1 - a0) / last.x : unit === 'ns' ? 1 : null;
   if (rate === null) return {straight: null, rate, pieces: []};
   const off = (node, y) => Math.max(node.high - y, y - node.low);
-  const unchecked = unit === 'cycle' && nodes.length > 1 && (nodes.length === 2 || straight !== true);
+  const widest = Math.max(...nodes.slice(1).map((node, k) => node.x - nodes[k].x));
+  const unchecked = unit === 'cycle' && nodes.length > 1 && (3 * widest > 2 * last.x || straight !== true);
   const wander = unchecked ? WANDER : 0;
   const whole = {from: first.t, to: last.t, ns: o + BigInt(a0), rate, wander,
     error: bounded ? Math.max(...nodes.map(node => off(node, a0 + node.x * rate))) : null};
-  if (straight !== false) return {straight, rate, span: last.t - first.t, pieces: [whole]};
+  if (straight !== false) return {straight, rate, span: last.t - first.t, ns: a1 - a0, pieces: [whole]};
   const at = nodes.map(node => Math.floor(node.middle + 0.5));
+  for (let k = 1; k < at.length; ++k) at[k] = Math.max(at[k], at[k - 1]);
+  const reach = nodes.map((node, k) => {
+    const [before, after] = [nodes.slice(0, k + 1), nodes.slice(k)];
+    const low = Math.max(...before.map(n => n.low));
+    return low > Math.min(...after.map(n => n.high))
+      ? {low: Math.min(...after.map(n => n.low)), high: Math.max(...before.map(n => n.high))} : {low, high: node.high};
+  });
   const pieces = nodes.slice(1).map((node, k) => ({
     from: nodes[k].t, to: node.t, ns: o + BigInt(at[k]), rate: (at[k + 1] - at[k]) / (node.x - nodes[k].x), wander,
-    error: Math.max(off(nodes[k], at[k]), off(node, at[k + 1])),
+    error: Math.max(off(reach[k], at[k]), off(reach[k + 1], at[k + 1])),
   }));
-  return {straight, rate, span: last.t - first.t, pieces};
+  return {straight, rate, span: last.t - first.t, ns: a1 - a0, pieces, error: whole.error};
 }
 
 /** All lines, and a function that places a tick: (capture, launch, clock, t) gives {ns, error, rate, reference}, or undefined. */
@@ -113,13 +124,21 @@ function axisOf(d) {
 
 function rates(d, add) {
   const clocks = group(d.clocks, 'capture_id', 'clock');
-  for (const {straight, rate, span, row} of axisOf(d).lines) {
+  const captures = group(d.captures, 'capture_id');
+  for (const {straight, rate, span, ns, error, pieces, row} of axisOf(d).lines) {
     if (straight === false) add('I614', 'clock_anchors', row, 'no straight line fits', 'reference_t');
     const of = clocks.get(key(d.clock_anchors.capture_id[row], d.clock_anchors.clock[row]))?.[0];
     const nominal = d.clocks.hz_nominal[of];
     if (d.clocks.unit[of] === 'cycle' && nominal > 0 && rate > 0 && span >= 10000n && 1e9 / rate > 1.1 * nominal) {
       add('W613', 'clocks', of, `${1e9 / rate} Hz, hz_nominal is ${nominal}`, 'hz_nominal');
     }
+    const own = captures.get(key(d.clock_anchors.capture_id[row]))?.[0];
+    const bound = error ?? pieces[0]?.error ?? null;
+    if (d.clocks.unit[of] !== 'cycle' || own === undefined || bound === null || !(ns > 0)) continue;
+    const arch = (d.captures.arch[own] ?? '').replace(/[a-z]$/, '');
+    const most = HIGHEST.device[d.captures.device[own]] ?? HIGHEST.arch[arch];
+    const least = 1e9 * Number(span) / (ns + 2 * bound);
+    if (most && least > 1.02 * most) add('W615', 'clock_anchors', row, `${least} Hz at least`, 'reference_t');
   }
 }
 
@@ -234,7 +253,7 @@ function across(d, add) {
 }
 
 export const RULES = [
-  {codes: ['W613', 'I614'], needs: ['clocks', 'clock_anchors'], run: rates},
+  {codes: ['W613', 'I614', 'W615'], needs: ['captures', 'clocks', 'clock_anchors'], run: rates},
   {codes: ['E610'], needs: ['lanes', 'attributes'], run: residency},
   {codes: ['W611'], needs: ['launches', 'lanes', 'clocks', 'clock_anchors', 'events', 'spans'], run: lengths},
   {codes: ['E612'], needs: ['dependencies', 'events', 'spans', 'lanes', 'clocks', 'clock_anchors'], run: across},

@@ -59,6 +59,13 @@ function bounds(text) {
   };
 }
 
+/** Highest core clock in Hz, by name of the device and by arch. */
+function highestClocks(text) {
+  const result = {device: {}, arch: {}};
+  for (const [of, name, hz] of rows(block(text, 'clocks'))) result[of][code(name)] = Number(hz);
+  return result;
+}
+
 export function read(text, schema) {
   const since = Object.fromEntries(rows(block(text, 'tables')).map(cell => [code(cell[0]), cell[3]]));
   return {
@@ -66,6 +73,7 @@ export function read(text, schema) {
     tables: Object.fromEntries(Object.keys(since).map(name => [name, {since: since[name], ...table(text, name)}])),
     ...bounds(text),
     vocabularies: vocabularies(text),
+    highest_clock: highestClocks(text),
     rules: Object.fromEntries(rows(block(text, 'rules')).map(([rule, word, reads, holds]) =>
       [code(rule), {word, reads, holds}])),
     delta_columns: rows(block(text, 'layout')).find(([property]) => property.includes('DELTA_BINARY_PACKED'))[1]

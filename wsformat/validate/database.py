@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from wsformat.bundle import Bundle, TableData
 from wsformat.derive import connect, make_views
+from wsformat.hardware import highest_clocks
 from wsformat.tables import tables
 from wsformat.validate.rules import relations
 from wsformat.validate.subject import Subject, texts
@@ -47,6 +48,7 @@ class Database:
         self.connection = connect(Bundle(data), memory_limit=memory_limit, only=())
         self.connection.execute("SET temp_directory = ?", [self.scratch.name])
         self.connection.register("manifest_source_captures", _source_captures(subject))
+        self.connection.register("highest_clock", _highest_clocks())
 
     def close(self) -> None:
         """Close the connection and remove its temporary files."""
@@ -106,6 +108,12 @@ def quoted(name: str) -> str:
 def first_line(error: duckdb.Error) -> str:
     """What DuckDB says, in one line."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _highest_clocks() -> pa.Table:
+    """Facts of the hardware as a relation: of (device or arch), name, hz."""
+    kinds, names, rates = zip(*highest_clocks(), strict=True)
+    return pa.table({"of": list(kinds), "name": list(names), "hz": list(rates)})
 
 
 def _source_captures(subject: Subject) -> pa.Table:
