@@ -432,7 +432,7 @@ def test_ctrl_c_is_one_line(stamps: Path) -> None:
         finally:
             process.kill()
     assert (process.returncode, out) == (failure.INTERRUPTED, "")
-    assert err == "error: interrupted; nothing was written\n"
+    assert err == "error: interrupted; nothing was left half-written\n"
 
 
 HEAVY = {"pyarrow", "numpy", "duckdb", "pandas", "jsonschema", "altair", "rich.table", "typer"}

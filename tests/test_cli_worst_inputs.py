@@ -127,7 +127,7 @@ def test_where_nothing_can_be_written(here: Path, command: str, place: str) -> N
 
 
 @pytest.mark.parametrize(
-    "place", ["empty/x", "empty", "y" * 300, pytest.param("/proc/x", marks=posix)], ids=lambda x: x[:8]
+    "place", ["empty/x", "empty", BUNDLE, "y" * 300, pytest.param("/proc/x", marks=posix)], ids=lambda x: x[:8]
 )
 def test_where_no_demo_can_be_written(here: Path, place: str) -> None:
     assert place.split("/x")[0] in refused("demo", "-o", place)

@@ -106,6 +106,9 @@ def _prepare(output: Path, files: list[str]) -> list[str]:
     """
     if output.exists() and not output.is_dir():
         raise OutputExists(f"{output}: is there already and is no folder; nothing was written")
+    if (output / "manifest.json").exists() or (output / "lake.json").exists():
+        # More files in it would make a bundle that conforms one that does not.
+        raise OutputExists(f"{output}: is a bundle or a lake; nothing was written", "Choose another folder with -o.")
     own: list[str] = []
     try:
         index = json_text.loads((output / INDEX).read_text(encoding="utf-8"))

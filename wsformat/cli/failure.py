@@ -3,7 +3,7 @@
 0    done
 1    `validate` and `spec check`: findings
 2    wrong options, bad input, or a fault of this program; nothing was written
-130  interrupted (Ctrl-C); nothing was written
+130  interrupted (Ctrl-C); nothing was left half-written
 141  the reader of the pipe went away
 """
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import duckdb
 
 INTERRUPTED = 130
-MESSAGE = "interrupted; nothing was written"
+MESSAGE = "interrupted; nothing was left half-written"
+"""Steps that were done before, such as the bundles of a demo or the batches of an addition, stay."""
 PATIENCE = 5.0
 """Seconds after Ctrl-C in which a command may tidy up, before the process ends anyway."""
 
