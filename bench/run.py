@@ -28,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 import buffers
+import grid
 import lake
 import page
 import start
@@ -308,6 +309,19 @@ def measure_page(folder: Path) -> list[dict[str, Any]]:
     return [row(f"timeline page, {found['exact']:,} spans one by one; CPU seconds", found)]
 
 
+def measure_grid(folder: Path) -> list[dict[str, Any]]:
+    """`wsformat grid` of 22,000 CTAs: records of a start and an end only, and with 1.8 million stamps, a clock a CTA."""
+    inside = folder / "grid"
+    inside.mkdir()
+    buffer, meta, iterations, _ = buffers.write(inside, 22_000 * buffers.STAMPS_AN_ITERATION * 6, 22_000)
+    stamped = str(inside / "ring-22000.wsformat")
+    in_a_process("import", str(buffer), str(meta), str(iterations), stamped)
+    return [
+        row(f"wsformat grid, 22,000 CTAs, {what}; CPU seconds", in_a_process("grid", bundle))
+        for what, bundle in (("start and end", grid.make(inside, 22_000)), ("1.8 million stamps", stamped))
+    ]
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -335,6 +349,7 @@ def main() -> None:
         "foreign": step_foreign,
         "loads": step_loads,
         "look": step_look,
+        "grid": grid.step_grid,
         "lake": lake.step_lake,
     }
     if sys.argv[1:2] == ["--step"]:
@@ -352,7 +367,7 @@ def main() -> None:
     rows += measure_foreign(chosen.trace_bytes)
     rows += [row(found["what"], found) for found in in_a_process("lake", str(chosen.captures))["results"]]
     with tempfile.TemporaryDirectory() as name:
-        rows += measure_looks(Path(name))
+        rows += measure_looks(Path(name)) + measure_grid(Path(name))
         rows += measure_traces(Path(name), int(chosen.slices)) + measure_page(Path(name))
     if chosen.json:
         print(json.dumps(rows, indent=1))
