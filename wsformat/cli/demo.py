@@ -204,7 +204,7 @@ def _draw(bundle: Bundle, output: Path) -> str:
     try:
         made = timeline(bundle, launch=0, iterations=ZOOM)
     except MissingDependency as error:
-        return f"{error.message} {error.hint}"
+        return f"{error.message}. {error.hint}"
     for name in PICTURES:
         made.write(output / name, force=True)
     return ""
