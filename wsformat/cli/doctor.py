@@ -95,7 +95,11 @@ def core() -> Area:
 
 def pictures() -> Area:
     """Packages that draw; SVG, PNG and PDF need no program beside them."""
-    return Area("pictures", "view as HTML, SVG, PNG and PDF; the pictures in report and diff", [*extra("view"), browser("report --png")])
+    return Area(
+        "pictures",
+        "view as HTML, SVG, PNG and PDF; the pictures in report and diff",
+        [*extra("view"), browser("report --png")],
+    )
 
 
 def gpu() -> Area:
