@@ -48,6 +48,10 @@
 // and the wait for it the stores cost nothing; held values of the iteration before can be stored there as k - 1 (nothing
 // is stored for iteration -1), and once more after the loop.
 //
+// A wait on bar.sync or __syncthreads() needs one line more, between the barrier and its stamp: WSF_PASSED(role, event).
+// The warp issues what follows such a barrier, a clock read too, before it blocks there: without the line all waits look
+// some 20 cycles long and what they cost appears as work behind them. An mbarrier's try_wait needs no such thing.
+//
 // Clocks of different SMs are put on one axis by readings of both clocks. Start and end of a CTA are read always;
 // WSF_ANCHOR(i) reads once more in between, as anchor i (from 0), where the launch's wsf::Args has room for it. It
 // branches: call it from a thread that works alone, such as a TMA producer at the start of a tile.
@@ -187,6 +191,7 @@ template <class Config> class Recorder<Config, false> {
     template <int Role, int Event> __device__ __forceinline__ void hold(Word) {}
     template <int Role, Long Events> __device__ __forceinline__ void store(Word) {}
     template <int Role> __device__ __forceinline__ void flush() {}
+    template <int Role, int Event> __device__ __forceinline__ void passed() {}
     __device__ __forceinline__ void anchor(Word) {}
     __device__ __forceinline__ void end() {}
 };
@@ -299,6 +304,22 @@ template <class Config> class Recorder<Config, true> {
             }
         } else if constexpr (Config::shadow) {
             read();
+        }
+    }
+
+    // After bar.sync or __syncthreads() and before this stamp: shared memory cannot be read before the warp has passed the
+    // barrier, and what comes next needs the value that was read (one in 4 billion is read again).
+    template <int Role, int Event> __device__ __forceinline__ void passed() {
+        check<Role, Event>();
+        if constexpr (made(Role, Event) || Config::shadow) {
+            Word word = base_;
+            if constexpr (!shared) {
+                __shared__ Word unused;
+                word = static_cast<Word>(__cvta_generic_to_shared(&unused));
+            }
+            asm volatile("{\n\t.reg .pred p;\n\t.reg .u32 w;\n\tld.volatile.shared.u32 w, [%0];\n\t"
+                         "setp.eq.u32 p, w, 0x5f3759df;\n\t@p ld.volatile.shared.u32 w, [%0];\n\t}"
+                         ::"r"(word) : "memory");
         }
     }
 
@@ -479,6 +500,7 @@ template <class Config> class Recorder<Config, true> {
 #define WSF_WRITER(elected) wsf_.writer(elected)
 #define WSF_STAMP(role, event, iteration) wsf_.template stamp<(role), (event)>(iteration)
 #define WSF_ONCE(role, event) wsf_.template once<(role), (event)>()
+#define WSF_PASSED(role, event) wsf_.template passed<(role), (event)>()
 #define WSF_HOLD(role, event, iteration) wsf_.template hold<(role), (event)>(iteration)
 #define WSF_STORE(role, events, iteration) wsf_.template store<(role), (events)>(iteration)
 #define WSF_FLUSH(role) wsf_.template flush<(role)>()
@@ -493,6 +515,7 @@ template <class Config> class Recorder<Config, true> {
 #define WSF_WRITER(elected) static_assert(true, "")
 #define WSF_STAMP(role, event, iteration) static_assert(true, "")
 #define WSF_ONCE(role, event) static_assert(true, "")
+#define WSF_PASSED(role, event) static_assert(true, "")
 #define WSF_HOLD(role, event, iteration) static_assert(true, "")
 #define WSF_STORE(role, events, iteration) static_assert(true, "")
 #define WSF_FLUSH(role) static_assert(true, "")

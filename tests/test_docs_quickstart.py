@@ -137,15 +137,15 @@ def test_the_program_of_the_text_as_an_h200_ran_it() -> None:
 
 
 def test_a_stamp_right_after_a_named_barrier_is_read_before_the_warp_blocks() -> None:
-    """As docs/recording.md says; a shared read between the two mends it."""
+    """As docs/recording.md says; WSF_PASSED between the two mends it."""
     early = recorded("bar_sync", 1)
     report = validate(early.path)
     assert {problem.code for problem in report.problems if problem.level == "E"} == {"E703"}
     longest = "SELECT MIN(ticks) AS least, MAX(ticks) AS most FROM wait"
     assert early.sql(longest).to_pylist() == [{"least": 17, "most": 34}]
-    mended = recorded("bar_sync_then_read", 1)
+    mended = recorded("bar_sync_passed", 1)
     assert validate(mended.path).ok
-    assert mended.sql(longest).to_pylist()[0]["most"] > 400
+    assert mended.sql(longest).to_pylist()[0]["most"] == 654
 
 
 def cpp() -> str:

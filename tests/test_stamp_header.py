@@ -33,6 +33,7 @@ __global__ void kernel(const float* a, float* b, int n WSF_PARAM) {
         for (int k = 0; k < n; ++k) {
             WSF_STAMP(0, 0, k);
             __syncthreads();
+            WSF_PASSED(0, 1);
             WSF_STAMP(0, 1, k);
             tile[threadIdx.x] = a[k * 64 + threadIdx.x];
             WSF_STAMP(0, 2, k);
@@ -207,6 +208,22 @@ def test_a_pass_makes_its_stamps_and_no_other(macros: dict[str, Any], stamps: in
     assert reads(build, "clock64") == 4
     assert reads(build, "globaltimer") == 2
     assert reads(build, "smid") == 1
+
+
+@pytest.mark.parametrize("sink", [0, 1, 2])
+def test_a_stamp_after_a_barrier_waits_for_shared_memory(sink: int) -> None:
+    """One read between barrier and clock where the pass makes that stamp, none elsewhere, and no room where it is off."""
+    reading = r"ld\.volatile\.shared\.u32 w"
+    for macros, count in (({}, 1), ({"WSF_EVENT_MASK": "1ull"}, 0), ({"WSF_EVENT_MASK": "2ull"}, 1)):
+        build = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_SINK=sink, **macros)
+        assert len(re.findall(rf"(?<!@p ){reading}", build.ptx)) == count, macros
+    ptx = built(LOOP, "sm_90a", WSF_STAMPS=1, WSF_SINK=sink, WSF_EVENT_MASK="(role==0?2ull:0ull)").ptx
+    assert re.search(rf"bar(rier)?\.sync(?:(?!%clock;).)*{reading}.*?%clock;", ptx, re.DOTALL)
+    without = LOOP.replace("            WSF_PASSED(0, 1);\n", "")
+    sizes = [
+        built(source, "sm_90a", WSF_STAMPS=1, WSF_SINK=sink).kernel("kernel").shared_bytes for source in (LOOP, without)
+    ]
+    assert sizes[0] - sizes[1] == (0 if sink == 1 else 4)
 
 
 def test_a_shadowed_pass_reads_every_clock_and_stores_its_own() -> None:
