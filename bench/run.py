@@ -310,7 +310,7 @@ def measure_page(folder: Path) -> list[dict[str, Any]]:
 
 
 def measure_grid(folder: Path) -> list[dict[str, Any]]:
-    """`wsformat grid` of 22,000 CTAs: records of a start and an end only, and with 1.8 million stamps, a clock a CTA."""
+    """`wsformat grid` of 22,000 CTAs: records of starts and ends only, and with 1.8 million stamps, a clock a CTA."""
     inside = folder / "grid"
     inside.mkdir()
     buffer, meta, iterations, _ = buffers.write(inside, 22_000 * buffers.STAMPS_AN_ITERATION * 6, 22_000)
