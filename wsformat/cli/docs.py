@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from wsformat.cli.scope import EVERY
+
 HEAD = """# Command line
 
 Made by `python -m wsformat.cli.docs` from the commands themselves; a test fails when the two differ.
@@ -64,8 +66,8 @@ def _cell(text: str | None) -> str:
 
 
 def _default(parameter: Any) -> str:
-    # Empty text, no list, false and -1 all mean "not given".
-    if parameter.is_flag or parameter.default in (None, "", -1, [], ()):
+    # Empty text, no list, false and these numbers all mean "not given".
+    if parameter.is_flag or parameter.default in (None, "", -1, EVERY, [], ()):
         return ""
     return f" (default {parameter.default})"
 

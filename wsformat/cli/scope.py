@@ -26,8 +26,8 @@ Role = Annotated[str, typer.Option("--role", metavar="NAME", help="one role")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Force = Annotated[bool, typer.Option("--force", help="replace an output that is there already")]
 
-EVERY = -1
-"""Value of --launch and --cta that selects all of them."""
+EVERY = -(2**63)
+"""Value of --launch and --cta that selects all of them: none that a table can hold or anybody would ask for."""
 
 
 @dataclass(frozen=True)
