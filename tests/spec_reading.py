@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any
 
+import spec_clocks
+
 Row = dict[str, Any]
 Interval = tuple[int, int]
 FAR = 1 << 80
@@ -91,12 +93,32 @@ class Edge:
     lane: int = -1
     is_contradicted: bool = False
     release: int | None = None
+    error: float = 0.0
+    ready_error: float = 0.0
 
     @property
     def order(self) -> tuple[Any, ...]:
         names = self.row["producer_role"].encode(), self.row["producer_event"].encode()
         assert self.signal is not None
         return (-(self.signal + (self.release or 0)), -self.signal, *names, self.row["iteration_lag"])
+
+
+def late(edge: Edge, wait: Span) -> int:
+    assert edge.signal is not None
+    return edge.signal - wait.t0
+
+
+def ready(edge: Edge, wait: Span) -> int:
+    """After the begin of the wait."""
+    assert edge.release is not None
+    return late(edge, wait) + edge.release
+
+
+def may_bind(wait: Span) -> list[Edge]:
+    """The binding edge, and those that bind as well within the errors."""
+    surely = max(ready(e, wait) - e.ready_error for e in wait.edges)
+    inexact = any(e.ready_error > 0 for e in wait.edges)
+    return [e for e in wait.edges if e is wait.binding or (inexact and ready(e, wait) + e.ready_error >= surely)]
 
 
 class Capture:
@@ -112,7 +134,11 @@ class Capture:
         for (role, span), row in self.span_types.items():
             for end in (".begin", ".end"):
                 self.loops.setdefault((role, span + end), row["loop"])
+        self.axis = spec_clocks.Axis(tables)
         self.points = self._points()
+        self.named: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for p in self.points:
+            self.named[p["role"], p["event"]].append(p)
         self.spans, self.orphans = self._pairs()
         self.windows = {lane: self._window(lane) for lane in {p["lane"] for p in self.points}}
 
@@ -256,26 +282,41 @@ class Capture:
                 if n < 0:
                     wait.has_free = True
                     continue
-                if row["scope"] == "cta":
+                if row["scope"] in ("cta", "cluster", "device"):
                     edge.iteration = n // row["producer_step"]
-                    edge.signal, edge.lane = signal(row, wait.lane, edge.iteration)
+                if row["scope"] == "cta":
+                    edge.signal, edge.lane = signal(row, wait.lane, n // row["producer_step"])
+                elif edge.iteration is not None:
+                    ends = wait.t0, wait.t1
+                    edge.signal, edge.lane, edge.error = spec_clocks.far_signal(
+                        self.rows,
+                        self.axis,
+                        self.named[row["producer_role"], row["producer_event"]],
+                        row,
+                        self.lanes[wait.lane],
+                        ends,
+                        edge.iteration,
+                    )
             wait.edges.append(edge)
 
     def _release(self, waits: list[Span]) -> None:
-        tolerance, slacks = {}, defaultdict(list)
+        tolerance: dict[tuple[Any, ...], int] = {}
+        slacks, far = defaultdict(list), defaultdict(float)
         for kind in {kind for wait in waits for kind in wait.kinds}:
             alike = [wait for wait in waits if kind in wait.kinds]
             step = max(self.unit_and_step(wait)[1] for wait in alike)
             tolerance[kind] = min(wait.length for wait in alike) + step
         for wait in waits:
             for edge in wait.edges:
-                if edge.signal is not None and edge.signal > wait.t0:
+                if edge.signal is not None and edge.signal - wait.t0 > edge.error:
                     slacks[edge.kind].append(wait.t1 - edge.signal)
+                    far[edge.kind] = max(far[edge.kind], edge.error)
         for wait, edge in ((w, e) for w in waits for e in w.edges if e.signal is not None):
             assert edge.signal is not None
-            edge.is_contradicted = edge.signal - wait.t1 > tolerance[edge.kind]
+            edge.is_contradicted = edge.signal - wait.t1 > tolerance[edge.kind] + edge.error
+            edge.ready_error = edge.error + (far[edge.kind] if edge.row["latency_ticks"] is None else 0)
             found = slacks[edge.kind]
-            if min(found, default=0) < -tolerance[edge.kind]:
+            if min(found, default=0) < -tolerance[edge.kind] - far[edge.kind]:
                 found = [slack for slack in found if slack >= 0]
             if edge.row["latency_ticks"] is not None:
                 edge.release = rounded(edge.row["latency_ticks"])
@@ -286,12 +327,10 @@ class Capture:
     def _satisfied(wait: Span) -> bool:
         if not wait.edges:
             return wait.has_free
-        edge = wait.binding
-        assert edge is not None
-        assert edge.signal is not None
-        assert edge.release is not None
-        arrived_last = edge.row["mechanism"] == "bar_sync" and edge.signal <= wait.t0
-        return wait.t0 - edge.signal >= edge.release or arrived_last
+        if all(ready(edge, wait) <= -edge.ready_error for edge in wait.edges):
+            return True
+        perhaps = may_bind(wait)
+        return all(edge.row["mechanism"] == "bar_sync" and -late(edge, wait) >= edge.error for edge in perhaps)
 
     def floors(self, waits: list[Span]) -> list[int | None]:
         own: dict[tuple[Any, ...], int] = {}
@@ -311,15 +350,21 @@ class Capture:
         edge, length, least = wait.binding, wait.length, known or 0
         if wait.is_open or (not wait.edges and not wait.has_free):
             return "unknown", 0, 0, length
-        late = 0 if edge is None or edge.signal is None else edge.signal - wait.t0
-        after = length if wait.is_early or edge is None else length - late - (edge.release or 0)
+        verdict, after = "", float(length)
+        if not wait.is_early and edge is not None:
+            perhaps = may_bind(wait)
+            after = length - max(ready(e, wait) + e.ready_error for e in wait.edges)
+            if all(late(e, wait) > e.error for e in perhaps):
+                verdict = "producer_late"
+            elif all(-late(e, wait) >= e.error and e.row["mechanism"] != "bar_sync" for e in perhaps):
+                verdict = "in_flight" if ready(edge, wait) > edge.ready_error else ""
+            if not verdict:
+                return "unknown", 0, 0, length
         step = self.unit_and_step(wait)[1]
         if known is not None and 2 * after > length and after > 16 * (known + step):
             verdict = "other"
         elif wait.is_early:
             return ("not_blocked" if wait.edges else "free"), 0, length, 0
-        else:
-            verdict = "producer_late" if late > 0 else "in_flight"
         return verdict, max(length - least, 0), min(length, least), 0
 
     # Chapter 11 ------------------------------------------------------------------------------------------------------

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import simulator_cross
 import spec_example
 from spec_reading import Capture
 
 from wsformat.bundle import Bundle
 
-TABLES = ["launches", "lanes", "clocks", "roles", "event_types", "span_types", "dependencies", "events", "spans"]
+TABLES = [
+    "launches", "lanes", "clocks", "clock_anchors", "roles", "event_types", "span_types", "dependencies", "events",
+    "spans",
+]  # fmt: skip
 Rows = list[dict[str, Any]]
 
 
@@ -37,9 +41,7 @@ def compare(bundle: Bundle) -> Counter[str]:
             assert reading.states() == {r["lane"]: (r["extent"], r["stall"], r["active"], r["untracked"]) for r in rows}
             rows = view(connection, "orphan", capture)
             assert sorted(reading.orphans) == sorted((r["lane"], r["span"], r["iteration"], r["reason"]) for r in rows)
-            # This reading judges waits within a CTA; those on other CTAs have reference_cross.
-            if all(row["scope"] == "cta" for row in mine["dependencies"]):
-                seen += compare_waits(reading, view(connection, "wait", capture))
+            seen += compare_waits(reading, view(connection, "wait", capture))
             rows = view(connection, "overlap", capture)
             assert reading.overlap() == {
                 (r["launch"], r["cta"], r["clock"], r["set_kind"], r["set_a"], r["set_b"]):
@@ -59,9 +61,10 @@ def compare_waits(reading: Capture, rows: Rows) -> Counter[str]:
         names = ("", "", None, -1, None) if edge is None else (
             edge.row["producer_role"], edge.row["producer_event"], edge.iteration, edge.lane, edge.signal,
         )  # fmt: skip
-        release = None if edge is None or wait.is_open else edge.release
+        verdict = reading.verdict(wait, known)
+        release = None if edge is None or verdict[0] == "unknown" else edge.release
         said[wait.lane, wait.name, wait.iteration, wait.span_id] = (
-            wait.t0, wait.t1, len(wait.edges), *names, release, known or 0, *reading.verdict(wait, known),
+            wait.t0, wait.t1, len(wait.edges), *names, release, known or 0, *verdict,
         )  # fmt: skip
     names = (
         "t0 t1 edges producer_role producer_event producer_iteration producer_lane signal_t release_ticks wait_floor "
@@ -174,3 +177,20 @@ def test_random_recordings_of_every_verdict() -> None:
         seen += compare(Bundle.from_tables({"captures": ids, **tables}))
     assert set(seen) == {"free", "not_blocked", "producer_late", "in_flight", "other", "unknown"}
     assert min(seen.values()) > 5
+
+
+def test_random_kernels_that_wait_across_ctas() -> None:
+    """On SMs with clocks of their own: cluster rings, 2-CTA, a persistent grid; declared and inferred releases."""
+    tables: dict[str, Rows] = {name: [] for name in TABLES}
+    tables["captures"] = []
+    for seed in range(18):
+        kernel = ("ring", "leader", "flags")[seed % 3]
+        case = simulator_cross.Case(
+            kernel, seed, clusters=1, iterations=9, step=(1, 32, 256)[seed // 3 % 3], middle=seed % 4,
+            changes=2 * (seed % 4 == 0), declared=seed % 2 == 0, local=seed % 5 < 2,
+        )  # fmt: skip
+        for name, rows in simulator_cross.tables(simulator_cross.run(case), f"{seed:026x}").items():
+            tables[name] += rows
+    seen = compare(Bundle.from_tables(tables))
+    assert {"free", "not_blocked", "producer_late", "in_flight", "unknown"} <= set(seen)
+    assert min(seen[verdict] for verdict in ("not_blocked", "producer_late", "in_flight", "unknown")) > 5
