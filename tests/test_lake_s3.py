@@ -13,6 +13,7 @@ import pytest
 
 from wsformat.errors import BadRequest
 from wsformat.lake import Lake
+from wsformat.tables import tables
 
 ADD = """
 import sys, warnings
@@ -70,6 +71,8 @@ def test_a_lake_on_s3(endpoint: str, tmp_path: Path) -> None:
 
 
 def test_summaries_on_s3_are_those_of_the_views(endpoint: str, tmp_path: Path) -> None:
+    import s3fs
+
     lake = Lake.init(
         "s3://fleet/kept", catalog=f"sqlite:///{tmp_path}/catalog.sqlite", properties={"s3.endpoint": endpoint}
     )
@@ -80,6 +83,18 @@ def test_summaries_on_s3_are_those_of_the_views(endpoint: str, tmp_path: Path) -
     kept, live = lake.sql(sql), lake.sql(sql, summaries=False)
     assert kept.num_rows > 0
     assert case.rows(kept) == case.rows(live)
+    asked: list[str] = []
+    whole = s3fs.S3FileSystem._call_s3
+
+    async def counted(self: object, method: str, *arguments: object, **options: object) -> object:
+        asked.append(method)
+        return await whole(self, method, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(s3fs.S3FileSystem, "_call_s3", counted)
+        lake.sql("SELECT * FROM state_interval")
+    files = sum(len(lake.table(name)[1]) for name in tables())
+    assert 0 < asked.count("head_object") <= 4 * files, "a file is asked about once, and not each time it is opened"
     with lake.duckdb(sql) as connection:
         assert "events" not in {row[0] for row in connection.execute("SELECT view_name FROM duckdb_views()").fetchall()}
 

@@ -59,7 +59,7 @@ def engine(store: Store, *, threads: int | None = None) -> duckdb.DuckDBPyConnec
     if threads is not None:
         connection.execute(f"SET threads = {int(threads)}")
     if not store.local:
-        connection.register_filesystem(store.fs)
+        connection.register_filesystem(store.reader())
     return connection
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -55,6 +56,39 @@ class Store:
     def path(self, uri: str) -> str:
         """What DuckDB and pyarrow call a file: a plain path on a disk, the URI elsewhere."""
         return uri.removeprefix("file://") if self.local else uri
+
+    def reader(self) -> Any:
+        """The file system for DuckDB, which asks forty times what a file is before it has read it; each is asked about
+        once here, since a data file never changes."""
+        fs = type(self.fs)(*self.fs.storage_args, **{**self.fs.storage_options, "skip_instance_cache": True})
+        known: dict[str, Any] = {}
+        ask, when = fs.info, fs.modified
+
+        def info(path: str, **options: Any) -> Any:
+            name = fs._strip_protocol(path)
+            if name not in known:
+                known[name] = ask(path, **options)
+            return known[name]
+
+        def modified(path: str, **options: Any) -> Any:
+            return info(path).get("LastModified") or when(path, **options)
+
+        def isfile(path: str, **options: Any) -> bool:
+            try:
+                return bool(info(path)["type"] == "file")
+            except FileNotFoundError:
+                return False
+
+        def glob(path: str, **options: Any) -> list[str]:
+            # A bracket around a single character stands for that character, see wsformat.lake.index.scan.
+            name = str(fs._strip_protocol(re.sub(r"\[(.)\]", r"\1", path)))
+            return [name] if isfile(name) else []
+
+        def size(path: str) -> int:
+            return int(info(path)["size"])
+
+        fs.info, fs.modified, fs.size, fs.isfile, fs.exists, fs.glob = info, modified, size, isfile, isfile, glob
+        return fs
 
     def exists(self, name: str) -> bool:
         """Whether a file of the root is there; asks the store, not a cache."""
