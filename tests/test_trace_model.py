@@ -248,7 +248,8 @@ def drawn(bundle: Bundle, **options: Any) -> tuple[dict[str, int], list[tuple[An
                 found += zip(*(column.tolist() for column in columns), strict=True)
         texts = ["", *trace.values.known]
         verdicts = [texts[v + 1] for *_, v in found]
-        return trace.counts | {"slices": len(found)}, sorted((*row[:-1], v) for row, v in zip(found, verdicts, strict=True))
+        told = sorted((*row[:-1], verdict) for row, verdict in zip(found, verdicts, strict=True))
+        return trace.counts | {"slices": len(found)}, told
 
 
 def test_some_lanes_are_drawn_as_they_are_among_all() -> None:
