@@ -74,9 +74,7 @@ def several(base: Bundle, count: int, seed: int = 0) -> Iterator[Bundle]:
 def _later(table: pa.Table, column: str, by: int) -> pa.Table:
     """Each run starts at another tick of the SM clocks and of the timer; -1 stays unknown."""
     values = np.asarray(table.column(column))
-    return table.set_column(
-        table.column_names.index(column), column, pa.array(np.where(values == -1, -1, values + by))
-    )
+    return table.set_column(table.column_names.index(column), column, pa.array(np.where(values == -1, -1, values + by)))
 
 
 def _renamed(table: pa.Table, capture: str) -> pa.Table:
