@@ -72,6 +72,15 @@ def test_sample_of_a_real_grid_leaves_open_who_was_last() -> None:
     assert "anchors at their ends only" in text
 
 
+def test_a_critical_path_says_that_it_stays_within_its_cta() -> None:
+    cluster = SAMPLE.with_name("gemm_cluster.wsformat")
+    said = "The path stays within the CTA"
+    for path, launch, there in ((cluster, "15", True), (SAMPLE, "0", False)):
+        found = CliRunner().invoke(app, ["critical-path", str(path), "--launch", launch])
+        assert found.exit_code == 0, found.output
+        assert (said in found.output) is there
+
+
 def test_a_part_of_a_grid_says_of_how_many(waves: tuple[Path, simulator_clocks.Recording], tmp_path: Path) -> None:
     bundle = waves[1].bundle
     launches = [{**row, "grid_x": 132} for row in bundle.table("launches").to_pylist()]

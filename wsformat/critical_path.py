@@ -27,8 +27,8 @@ their stamps and their test; a ``producer_late`` or ``in_flight`` wait that is n
 by nothing; ``other`` was held by a cause that no edge declares; ``unknown`` cannot be judged. Before a stall of the
 last two kinds the path is a lower bound: the true cause may lie elsewhere. :func:`summary` keeps them apart.
 
-Segments of no length are left out. Edges of scope cluster or device have verdict unknown in ``wait``: a path never
-leaves its CTA.
+Segments of no length are left out. A path never leaves its CTA: a wait that a signal from another CTA ended stays on
+its lane as ``stall``, with its verdict.
 """
 
 from __future__ import annotations

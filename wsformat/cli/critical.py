@@ -78,6 +78,10 @@ def _print(scope: Analysis, shares: list[dict[str, Any]]) -> None:
     if bound:
         what = f"{bound:,} {scopes.plural(unit)} are stalls that no declared edge explains"
         print(f"\n{what}: before them the path is a lower bound.")
+    if scope.rows(
+        "SELECT 1 AS one FROM dependencies WHERE " + scope.where("capture_id") + " AND scope <> 'cta' LIMIT 1"
+    ):
+        print("\nThe path stays within the CTA: waits for other CTAs are on it, what the other CTAs did is not.")
 
 
 def _print_each(path: list[dict[str, Any]]) -> None:
