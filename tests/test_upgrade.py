@@ -180,5 +180,5 @@ def test_targets_and_broken_bundles(root: Path, tmp_path: Path) -> None:
     (root / "events.parquet").unlink()
     with pytest.raises(MalformedInput, match="its file is missing"):
         open_raw(root)
-    with pytest.raises(MalformedInput, match="no such file"):
+    with pytest.raises(MalformedInput, match="no such bundle"):
         upgrade(tmp_path / "gone.wsformat")
