@@ -20,7 +20,9 @@ from trace_clients import need
 from wsformat.derive import views
 from wsformat.tables import tables
 
-VIEW_SAMPLES = tuple(p for p in SAMPLES if p.stem in ("cute_pipeline", "gemm_balanced", "gemm_perturbation"))
+VIEW_SAMPLES = tuple(
+    p for p in SAMPLES if p.stem in ("cute_pipeline", "gemm_balanced", "gemm_cluster", "gemm_perturbation")
+)
 """Samples over which Spark computes the views; they share no capture."""
 SQL_TYPES = {"INT32": "INT", "INT64": "BIGINT", "DOUBLE": "DOUBLE", "BOOLEAN": "BOOLEAN", "STRING": "STRING"}
 # One thread, one partition, no code generation: with a few rows, planning and compiling are nearly all of the time.
