@@ -167,7 +167,8 @@ span paired by (lane, iteration), and lanes and records of each role. The last c
 in data pages of version 2, which the standard forbids; what a reader makes of it is the reason.
 
 {table(["reader", "columns as stated", "queries", "what was asked", "forbidden encoding"], summary)}
-Spark runs in local mode with ANSI SQL on, over the samples `cute_pipeline`, `gemm_balanced`, `gemm_cluster` and `gemm_perturbation`.
+Spark runs in local mode with ANSI SQL on, over the samples `cute_pipeline`, `gemm_balanced`,
+`gemm_cluster` and `gemm_perturbation`.
 
 ## Types
 
