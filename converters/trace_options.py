@@ -63,9 +63,12 @@ def _number(options: Mapping[str, Any], name: str) -> int | None:
     if name not in options:
         return None
     try:
-        return int(options[name])
+        number = int(options[name])
     except (TypeError, ValueError) as error:
         raise BadRequest(f"{name}={options[name]}: not a whole number", f"Such as {name}=0.") from error
+    if not 0 <= number < 2**31:
+        raise BadRequest(f"{name}={number}: they are numbered from 0, in 32 bits", f"Such as {name}=0.")
+    return number
 
 
 def _word(name: str, value: object) -> str:

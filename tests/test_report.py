@@ -223,6 +223,30 @@ def test_the_whole_launch_can_be_explored() -> None:
     assert "wsf-timeline" not in page(report(case.bundle("merged"), pictures=False))
 
 
+def test_ctas_without_a_common_axis_keep_their_report() -> None:
+    """One CTA is drawn; that the whole launch cannot be is said in its place."""
+    own = {"capture_id": "c" * 26}
+    at = [own | {"lane": k, "launch": 0, "cta": k, "warp": 0, "role": "r", "clock": k} for k in (0, 1)]
+    clocks = [own | {"clock": k, "scope": "sm", "sm": k, "unit": unit, "step_ticks": 1}
+              for k, unit in enumerate(("cycle", "ns"))]  # fmt: skip
+    span = {"role": "r", "span": "w", "state": "active", "begin_event": "b", "end_event": "e", "loop": "k"}
+    tables = {
+        "captures": [own | {"kind": "stamped", "kernel": "k", "completeness": "complete"}],
+        "launches": [own | {"launch": 0, "kind": "stamped", "status": "ok"}],
+        "clocks": clocks,
+        "roles": [own | {"role": "r", "kind": "other"}],
+        "event_types": [own | {"role": "r", "event": event, "loop": "k"} for event in "be"],
+        "span_types": [own | span],
+        "lanes": [lane | {"kind": "warp", "sm": lane["cta"], "completeness": "complete"} for lane in at],
+        "events": [lane | {"event": event, "iteration": i, "t": 1000 + 100 * i + after}
+                   for lane in at for i in range(4) for event, after in (("b", 0), ("e", 50))],
+    }  # fmt: skip
+    text = page(report(Bundle.from_tables(tables)))
+    assert "No picture of the whole launch: the chosen lanes run on clocks of different units (cycle, ns)" in text
+    assert 'data-name="timeline"' in text
+    assert "wsf-timeline" not in text
+
+
 def test_an_empty_bundle_is_said_to_be_empty(documents: Any) -> None:
     assert head(documents, "empty") == "This bundle holds no capture: there is nothing to report."
 

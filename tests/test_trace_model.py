@@ -221,6 +221,8 @@ REFUSED = [
     ("launch", "one", "Such as launch=0."),
     ("launch", "77", "`wsformat info` lists captures and launches."),
     ("cta", "", "Such as cta=0."),
+    ("cta", "-1", "Such as cta=0."),
+    ("launch", "9" * 60, "Such as launch=0."),
     ("dialect", "proton", "Options: flows, arguments, untracked, counters, capture, launch, cta."),
     ("map", "x.json", "Options: flows, arguments, untracked, counters, capture, launch, cta."),
 ]

@@ -362,7 +362,7 @@ def _headline(
         return (f"No difference beyond {than}: {b.name} takes ", *parts, ".")
     change = first.change or 0.0
     word = "slower than" if change > 0 else "faster than" if change < 0 else "as fast as"
-    return (f"{b.name} is {word} {a.name}: ", *parts, ".", *_moved(first.change or 0.0, path, waits))
+    return (f"{b.name} is {word} {a.name}: ", *parts, ".", *_moved(change, path, waits))
 
 
 def _method(first: Compared) -> str:

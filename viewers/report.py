@@ -102,8 +102,8 @@ def _document(
         own = report_capture.sections(part.seen, part.figures, part.prefix)
         top: list[Any] = [part.figures["timeline"]] if "timeline" in part.figures else []
         if "explorer" in part.figures:
-            explorer = part.figures["explorer"]
-            top += [sentence(explorer.caption), explorer]
+            explorer: Any = part.figures["explorer"]
+            top += [sentence(explorer.caption), explorer] if explorer.fragment else [explorer]
         if several:
             line = report_headline.lead(part.seen.capture, part.seen)
             sections.append(Section(f"{part.prefix}capture", part.seen.label, (sentence(line), *top)))

@@ -54,8 +54,7 @@ def figures(bundle: Bundle, asker: Asker, seen: Seen, share: float = 1.0) -> dic
             key, figure.title[0], figure.caption, figure.fragment(level=3, heading=False, key=key), dict(figure.sql),
             tuple(figure.notes),
         )  # fmt: skip
-    if getattr(made["timeline"], "sql", None):
-        made["explorer"] = _explorer(bundle, asker, seen, int(share * EXPLORED))
+    made["explorer"] = _explorer(bundle, asker, seen, int(share * EXPLORED))
     return made
 
 
@@ -63,10 +62,14 @@ def _explorer(bundle: Bundle, asker: Asker, seen: Seen, limit: int) -> Figure:
     """The timeline of the whole launch, to zoom and search: every span that fits in ``limit`` bytes."""
     from wsformat.viewers.timeline_page import explorer
 
-    page = explorer(
-        bundle, capture_id=seen.capture["capture_id"], launch=seen.launch, limit=limit, **window(asker, seen)
-    )
     key = f"{asker.prefix}fig-explorer"
+    try:
+        page = explorer(
+            bundle, capture_id=seen.capture["capture_id"], launch=seen.launch, limit=limit, **window(asker, seen)
+        )
+    except BadRequest as error:
+        # One CTA can be drawn where all of them have no axis in common.
+        return Figure(key, "explorer", f"No picture of the whole launch: {error.message}.", "")
     caption = "Every recorder of the launch: drag, zoom, sort, group, search for an iteration; hover for the numbers."
     return Figure(key, page.title[0], caption, page.fragment(key, 3, heading=False), {}, page.notes)
 
