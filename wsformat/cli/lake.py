@@ -87,6 +87,10 @@ def add(
         list[Path], typer.Argument(metavar="X.wsformat", help="bundles, or folders that hold some", show_default=False)
     ],
     batch: Annotated[int, typer.Option("--batch", metavar="N", help="most bundles that appear at once")] = 1000,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", metavar="N", help="that add at the same time; else one a core, 4 at most"),
+    ] = None,
     summarise: Annotated[bool, typer.Option("--summarise", help="compute the summaries for the questions too")] = False,
     option: Option = None,
     json: Json = False,
@@ -97,10 +101,12 @@ def add(
 
     if batch < 1:
         raise BadRequest(f"--batch {batch}: at least 1")
+    if processes is not None and processes < 1:
+        raise BadRequest(f"--processes {processes}: at least 1")
     found = find_bundles(bundles)
     opened = open_lake(lake, option)
     with progress("add") as advance:
-        done = opened.add(found, progress=advance, batch=batch)
+        done = opened.add(found, progress=advance, batch=batch, processes=processes)
     if summarise:
         with progress("summarise") as advance:
             opened.summarise(progress=advance)

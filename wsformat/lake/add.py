@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest, WsformatError
 from wsformat.lake import catalog as catalogs
+from wsformat.lake import helpers
 from wsformat.lake.catalog import CommitConflict
 from wsformat.lake.content import starts_of
 from wsformat.lake.index import lookup, read_index
@@ -27,7 +30,8 @@ from wsformat.lake.layout import (
     own_columns,
     stamped,
 )
-from wsformat.lake.stage import Opened, Source, Staged, batches, open_source, stage
+from wsformat.lake.reading import Opened, Source, open_source
+from wsformat.lake.stage import READERS, Staged, batches, stage
 from wsformat.writer import ahead
 
 if TYPE_CHECKING:
@@ -56,7 +60,14 @@ class Added:
     bytes: int = 0
 
 
-def add(lake: Lake, bundles: Sequence[Source], *, progress: Progress | None = None, batch: int | None = None) -> Added:
+def add(
+    lake: Lake,
+    bundles: Sequence[Source],
+    *,
+    progress: Progress | None = None,
+    batch: int | None = None,
+    processes: int | None = None,
+) -> Added:
     """Add the captures of bundles. What is there already, with the same content, is passed over.
 
     Bundles are taken in batches; each batch appears at once or not at all, and a later failure leaves the earlier ones.
@@ -66,29 +77,60 @@ def add(lake: Lake, bundles: Sequence[Source], *, progress: Progress | None = No
         bundles: directories, or bundles in memory.
         progress: called as captures are added.
         batch: most bundles in one batch.
+        processes: that add at the same time; None: as many as there are cores, 4 at most, and one when the bundles are
+            few or in memory.
 
     Raises:
         BadRequest: a capture_id that is in the lake with other content; nothing of its batch is added.
         MalformedInput: a bundle that is damaged.
         WsformatError: the lake cannot be written.
     """
-    done = Added()
-    if not bundles:
-        return done
     most = batch or lake_schema()["batch_captures"]
-    opened = (open_source(one) for one in bundles)
-    # Reading the next batch is as much work as writing this one; each keeps a core busy.
-    with closing(ahead(_staged(opened, most), depth=1)) as parts:
-        for staged in parts:
-            _add_staged(lake, staged, done)
-            if progress is not None:
-                progress("captures", len(done.added) + len(done.present), len(bundles))
+
+    def told(parts: Sequence[Added]) -> None:
+        if progress is not None:
+            progress("captures", sum(len(part.added) + len(part.present) for part in parts), len(bundles))
+
+    places = [os.fspath(path) for one in bundles if (path := one.path if isinstance(one, Bundle) else one) is not None]
+    count = helpers.processes(len(bundles), processes) if len(places) == len(bundles) else 1
+    if count == 1:
+        return add_here(lake, bundles, most, told=lambda done: told([done]))
+    done = Added()
+    for part in helpers.add_with_helpers(lake, places, count, most, told):
+        done.added += part.added
+        done.present += part.present
+        done.stamps += part.stamps
+        done.files += part.files
+        done.bytes += part.bytes
     return done
 
 
-def _staged(opened: Iterator[Opened], most: int) -> Iterator[Staged]:
+def add_here(
+    lake: Lake,
+    bundles: Sequence[Source],
+    batch: int,
+    *,
+    alone: bool = True,
+    told: Callable[[Added], None] = lambda done: None,
+) -> Added:
+    """The same in this process; unless it is ``alone``, without threads, for which other processes leave no core.
+
+    ``told`` is called after each batch with what has been done so far.
+    """
+    done = Added()
+    opened = (open_source(one) for one in bundles)
+    staged = _staged(opened, batch, READERS if alone else 1)
+    # Reading the next batch is as much work as writing this one; each keeps a core busy.
+    with closing(ahead(staged, depth=1) if alone else staged) as parts:
+        for part in parts:
+            _add_staged(lake, part, done)
+            told(done)
+    return done
+
+
+def _staged(opened: Iterator[Opened], most: int, readers: int) -> Generator[Staged, None, None]:
     for group in batches(opened, most, lake_schema()["batch_rows"]):
-        yield from stage(group)
+        yield from stage(group, readers)
 
 
 def _add_staged(lake: Lake, staged: Staged, done: Added) -> None:

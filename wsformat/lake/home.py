@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsformat.bundle import Bundle, Progress
     from wsformat.lake.add import Added
     from wsformat.lake.compact import Compacted
-    from wsformat.lake.stage import Source
+    from wsformat.lake.reading import Source
     from wsformat.lake.verify import Verified
 
 KEPT_SECONDS = 60.0
@@ -187,6 +187,7 @@ class Lake:
         progress: Progress | None = None,
         summarise: bool = False,
         batch: int | None = None,
+        processes: int | None = None,
     ) -> Added:
         """Add the captures of bundles; see :func:`wsformat.lake.add.add`.
 
@@ -195,10 +196,11 @@ class Lake:
             progress: called as bundles are read and written.
             summarise: compute the summaries of what was added at once, instead of at the first question.
             batch: most bundles that become visible together; None as many as the layout says.
+            processes: that add at the same time; None as many as there are cores, 4 at most, when it is worth it.
         """
         from wsformat.lake.add import add
 
-        done = add(self, bundles, progress=progress, batch=batch)
+        done = add(self, bundles, progress=progress, batch=batch, processes=processes)
         if summarise:
             self.summarise(progress=progress)
         return done

@@ -1,50 +1,27 @@
-"""Reading many bundles at once: all files of one table in one go, checked against the digests of their manifests."""
+"""Many bundles, read and put in the order in which a lake keeps them."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wsformat import manifest as manifests
-from wsformat.bundle import Bundle
-from wsformat.derive import file_literal
-from wsformat.errors import BadRequest, MalformedInput
+from wsformat.errors import MalformedInput
 from wsformat.lake.content import BLOCK, digests, starts_of
-from wsformat.lake.footer import same_columns
 from wsformat.lake.layout import Partition, narrow, partition_of
+from wsformat.lake.reading import LONG, MOST_TEXTS, Opened, open_engine, read
 from wsformat.manifest import Manifest
-from wsformat.tables import conform, format_version, tables
-
-Source: TypeAlias = "Bundle | str | os.PathLike[str]"
-
+from wsformat.tables import tables
 
 READERS = 2
 """Tables that are read at the same time."""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A bundle whose manifest has been read: its name, and its folder, or itself when it lives in memory."""
-
-    name: str
-    manifest: Manifest
-    root: Path | None
-    bundle: Bundle | None
-
-    @property
-    def rows(self) -> int:
-        """Rows of all tables, as far as the manifest says."""
-        return sum(int(entry.get("rows", 0)) for entry in self.manifest.tables.values())
 
 
 @dataclass(frozen=True)
@@ -87,26 +64,6 @@ class Staged:
         )
 
 
-def open_source(source: Source) -> Opened:
-    """Read the manifest of a bundle.
-
-    Raises:
-        MalformedInput, UnsupportedVersion: no bundle that can be read.
-    """
-    if isinstance(source, Bundle):
-        if source.path is None:
-            return Opened("a bundle in memory", source.manifest, None, source)
-        source = source.path
-    root = Path(source)
-    file = root / manifests.NAME
-    if not file.is_file():
-        Bundle.open(root)  # says what is wrong
-    manifest = manifests.parse(manifests.read_text(file), str(file))
-    if manifest.version != format_version():
-        return Opened(str(root), manifest, None, Bundle.open(root))
-    return Opened(str(root), manifest, root, None)
-
-
 def batches(opened: Iterable[Opened], captures: int, rows: int) -> Iterator[list[Opened]]:
     """Bundles in groups of at most so many, or so many rows."""
     group: list[Opened] = []
@@ -121,16 +78,20 @@ def batches(opened: Iterable[Opened], captures: int, rows: int) -> Iterator[list
         yield group
 
 
-def stage(group: Sequence[Opened]) -> Iterator[Staged]:
+def stage(group: Sequence[Opened], readers: int = READERS) -> Iterator[Staged]:
     """Read bundles. A capture that several of them hold comes in a part of its own for each further time.
+
+    Args:
+        group: the bundles.
+        readers: tables that are read at the same time.
 
     Raises:
         MalformedInput: a bundle that is damaged: a file is missing, rows differ from the digests, a row's capture is
             unknown, a column holds nulls.
     """
-    engine = duckdb.connect()
+    engine = open_engine()
     owned: list[tuple[Opened, list[str]]] = []
-    listed = _read(engine, "captures", group)
+    listed = read(engine, "captures", group)
     index = listed[0] if listed else None
     ids = index.column("capture_id").to_pylist() if index is not None else []
     place = 0
@@ -150,16 +111,19 @@ def stage(group: Sequence[Opened]) -> Iterator[Staged]:
                 raise MalformedInput(f"{one.name}: a capture_id occurs twice in captures", "See `wsformat validate`.")
             (later if seen & set(captures) else now).append((one, captures))
             seen |= set(captures)
-        yield _stage_distinct(engine, now, index if len(now) == len(owned) else None)
+        yield _stage_distinct(engine, now, index if len(now) == len(owned) else None, readers)
         rest = later
 
 
 def _stage_distinct(
-    engine: duckdb.DuckDBPyConnection, owned: list[tuple[Opened, list[str]]], index: pa.Table | None
+    engine: duckdb.DuckDBPyConnection,
+    owned: list[tuple[Opened, list[str]]],
+    index: pa.Table | None,
+    readers: int,
 ) -> Staged:
     """Read bundles that share no capture; ``index``: their rows of captures, if they have been read already."""
     if index is None:
-        found = _read(engine, "captures", [one for one, _ in owned])
+        found = read(engine, "captures", [one for one, _ in owned])
         assert found is not None
         index = found[0]
     versions = {capture: one.manifest.version for one, captures in owned for capture in captures}
@@ -172,25 +136,32 @@ def _stage_distinct(
     group = [one for one, _ in owned]
     names = dict.fromkeys(name for one in group for name in (one.bundle.data if one.bundle else one.manifest.tables))
     held = {"captures": ordered("captures", index, partitions)}
+    texts: dict[str, set[str]] = {"capture_id": set(partitions)}
 
     def rows(name: str) -> pa.Table | None:
-        read = _read(engine.cursor(), name, group)
-        if read is None:
+        part = read(engine.cursor(), name, group, texts)
+        if part is None:
             return None
-        strange = set(starts_of(narrow(read[0]))[0]) - partitions.keys()
+        strange = set(starts_of(narrow(part[0]))[0]) - partitions.keys()
         if strange:
             raise MalformedInput(
                 f"table {name}: rows of capture {min(strange)!r}, which no bundle lists in captures",
                 "Run `wsformat validate` on the bundles.",
             )
-        return ordered(name, read[0], partitions)
+        return ordered(name, part[0], partitions)
 
     rest = [
         n for n in [*[n for n in tables() if n in names], *[n for n in names if n not in tables()]] if n != "captures"
     ]
-    # Most of the time goes into opening small files: two tables at a time are a sixth quicker on two cores.
-    with ThreadPoolExecutor(READERS) as pool:
-        held |= {name: table for name, table in zip(rest, pool.map(rows, rest), strict=True) if table is not None}
+    longer = [n for n in rest if any(one.manifest.tables.get(n, {}).get("rows", 0) >= LONG for one in group)]
+    with ThreadPoolExecutor(readers) as pool:
+        # The short tables first: they list the texts of the longer ones.
+        for turn in ([n for n in rest if n not in longer], longer):
+            for name, table in zip(turn, pool.map(rows, turn), strict=True):
+                if table is not None:
+                    held[name] = table
+                    _collect(texts, table)
+    held = {name: held[name] for name in ("captures", *rest) if name in held}
     return Staged(
         held,
         digests(held),
@@ -199,6 +170,15 @@ def _stage_distinct(
         versions,
         {capture: one.name for one, captures in owned for capture in captures},
     )
+
+
+def _collect(texts: dict[str, set[str]], table: pa.Table) -> None:
+    """Add a short table's texts to those that are known of columns of the same name."""
+    for field in table.schema:
+        if pa.types.is_dictionary(field.type) and table.num_rows and field.name != "capture_id":
+            listed = table.column(field.name).chunk(0).dictionary
+            if len(listed) <= MOST_TEXTS:
+                texts.setdefault(field.name, {""}).update(text for text in listed.to_pylist() if text is not None)
 
 
 def _manifest_of(manifest: Manifest, capture: str) -> str:
@@ -212,108 +192,6 @@ def _manifest_of(manifest: Manifest, capture: str) -> str:
             sources.append({**entry, "capture_ids": [capture]})
     facts = {"sources": sources, "extensions": list(manifest.extensions), "extra": dict(manifest.extra)}
     return json.dumps(facts, ensure_ascii=False)
-
-
-def _read(
-    engine: duckdb.DuckDBPyConnection, name: str, group: Sequence[Opened]
-) -> tuple[pa.Table, list[Opened], list[int]] | None:
-    """Rows of one table of all bundles, the bundles that have it, and how many rows each has."""
-    files = [one for one in group if one.root is not None and one.manifest.tables.get(name, {}).get("rows", 1)]
-    files = [one for one in files if name in one.manifest.tables]
-    parts, owners, counts = [], [], []
-    if files:
-        data = _read_files(engine, name, files)
-        counts = [int(one.manifest.tables[name].get("rows", -1)) for one in files]
-        if sum(counts) != data.num_rows or min(counts) < 0:
-            _blame(name, files, f"table {name}: the number of rows is not that of the manifests")
-        _check_digests(name, data, files, counts)
-        parts, owners = [data], list(files)
-    for one in group:
-        if one.bundle is not None and name in one.bundle.data:
-            rows = conform(name, one.bundle.table(name))
-            if rows.num_rows:
-                parts.append(_plain(name, rows, one.name))
-                owners.append(one)
-                counts.append(rows.num_rows)
-    if not parts:
-        return None
-    return _joined(name, parts), owners, counts
-
-
-def _read_files(engine: duckdb.DuckDBPyConnection, name: str, files: Sequence[Opened]) -> pa.Table:
-    paths = [_path(one, name) for one in files]
-    listed = ", ".join(file_literal(path) for path in paths)
-    union = "" if same_columns(paths) else ", union_by_name = true"
-    try:
-        data = engine.sql(f"SELECT * FROM read_parquet([{listed}], hive_partitioning = false{union})").to_arrow_table()
-    except duckdb.Error as error:
-        _blame(name, files, f"table {name}: {str(error).splitlines()[0]}")
-    return _plain(name, conform(name, data), f"{len(files)} bundles")
-
-
-def _path(one: Opened, name: str) -> Path:
-    assert one.root is not None
-    return one.root / str(one.manifest.tables[name]["file"])
-
-
-def _blame(name: str, files: Sequence[Opened], otherwise: str) -> Any:
-    """Raise for the bundle that cannot be read, or whose rows are not those of its manifest."""
-    for one in files:
-        assert one.root is not None
-        bundle = Bundle.open(one.root)
-        found, listed = bundle.table(name).num_rows, one.manifest.tables[name].get("rows", -1)
-        if found != listed:
-            raise MalformedInput(
-                f"{one.name}: table {name} has {found} rows, its manifest says {listed}", "See `wsformat validate`."
-            )
-    raise MalformedInput(otherwise)
-
-
-def _plain(name: str, data: pa.Table, whose: str) -> pa.Table:
-    """Null-free where the standard wants it; extension columns as :mod:`wsformat.merge` fills them."""
-    known = {column.name: column for column in tables()[name].columns} if name in tables() else {}
-    for index, field in enumerate(data.schema):
-        column = data.column(index)
-        if not column.null_count:
-            continue
-        if field.name in known and not known[field.name].nullable:
-            raise MalformedInput(f"{whose}: table {name}, column {field.name}: holds nulls", "See `wsformat validate`.")
-        if field.name not in known and pa.types.is_integer(field.type):
-            data = data.set_column(index, field, column.fill_null(-1))
-        elif field.name not in known and pa.types.is_boolean(field.type):
-            data = data.set_column(index, field, column.fill_null(False))
-    if "capture_id" not in data.column_names:
-        raise MalformedInput(f"{whose}: table {name} has no column capture_id", "See `wsformat validate`.")
-    return narrow(data)
-
-
-def _joined(name: str, parts: list[pa.Table]) -> pa.Table:
-    if len(parts) == 1:
-        return parts[0]
-    try:
-        return _plain(name, pa.concat_tables(parts, promote_options="default"), "bundles")
-    except pa.ArrowException as error:
-        raise BadRequest(f"table {name}: a column has different types: {str(error).splitlines()[0]}") from error
-
-
-def _check_digests(name: str, data: pa.Table, files: Sequence[Opened], counts: list[int]) -> None:
-    """Compare each bundle's rows with the column digests of its manifest, which a misread would not match."""
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
-    for field in data.schema:
-        if field.type not in (pa.int32(), pa.int64(), pa.bool_()):
-            continue
-        wanted = [one.manifest.tables[name].get("columns", {}).get(field.name) for one in files]
-        if not any(wanted):
-            continue
-        values = data.column(field.name).to_numpy(zero_copy_only=False)
-        sums = np.add.reduceat(values, starts, dtype=np.int64).view(np.uint64).tolist()
-        xors = np.bitwise_xor.reduceat(values, starts).astype(np.int64).view(np.uint64).tolist()
-        for one, want, count, total, xor in zip(files, wanted, counts, sums, xors, strict=True):
-            if want and want != {"count": count, "sum": f"{total:016x}", "xor": f"{xor:016x}"}:
-                raise MalformedInput(
-                    f"{one.name}: table {name}, column {field.name}: values differ from the manifest's digest",
-                    "The file was changed or damaged; see `wsformat validate`, or `wsformat seal` after an edit.",
-                )
 
 
 def ordered(name: str, data: pa.Table, partitions: Mapping[str, Partition] | None = None) -> pa.Table:

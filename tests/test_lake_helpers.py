@@ -1,0 +1,212 @@
+"""An addition by several processes: the same lake as by one, whatever becomes of the helpers."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import lake_case as case
+import pytest
+from typer.testing import CliRunner
+
+from wsformat.bundle import Bundle
+from wsformat.cli.main import app
+from wsformat.errors import BadRequest, MalformedInput
+from wsformat.lake import Lake, helpers
+
+COUNT = 6
+
+
+@pytest.fixture(scope="module")
+def bundles() -> list[Bundle]:
+    return case.several(COUNT)
+
+
+@pytest.fixture(scope="module")
+def paths(bundles: list[Bundle], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return [str(path) for path in case.written(tmp_path_factory.mktemp("in"), bundles)]
+
+
+@pytest.fixture(autouse=True)
+def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "LEAST", 2)
+    monkeypatch.setattr(helpers, "MOST", 2)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every helper that is started; each has its turn before this process takes the next share."""
+    found: list[Any] = []
+    ready = threading.Event()
+    real, take = helpers._Helper._hear, helpers._next
+
+    def hear(helper: Any) -> Any:
+        answer = real(helper)
+        found.append(helper.process)
+        ready.set()
+        return answer
+
+    def turn(waiting: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            ready.wait(30)
+        return take(waiting)
+
+    monkeypatch.setattr(helpers._Helper, "_hear", hear)
+    monkeypatch.setattr(helpers, "_next", turn)
+    return found
+
+
+def holds_all(lake: Lake, bundles: list[Bundle]) -> None:
+    case.sound(lake)
+    assert lake.sql("SELECT capture_id FROM captures ORDER BY 1").column(0).to_pylist() == case.ids(bundles)
+    rows = sum(bundle.rows("events") for bundle in bundles)
+    assert lake.sql("SELECT COUNT(*) AS n FROM events").to_pylist() == [{"n": rows}]
+
+
+def test_several_processes_make_the_same_lake_as_one(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], started: list[Any]
+) -> None:
+    lake, alone = Lake.init(tmp_path / "L"), Lake.init(tmp_path / "one")
+    seen: list[tuple[str, int, int]] = []
+    done = lake.add(paths, processes=3, progress=lambda *step: seen.append(step))
+    expected = alone.add(paths, processes=1)
+    assert len({process.pid for process in started}) == 2
+    assert sorted(done.added) == sorted(expected.added) == case.ids(bundles)
+    assert (done.present, done.stamps) == ([], expected.stamps)
+    assert done.files > expected.files
+    assert seen[-1] == ("captures", COUNT, COUNT)
+    assert [step[1] for step in seen] == sorted(step[1] for step in seen)
+    holds_all(lake, bundles)
+    for table in ("captures", "lanes", "events", "attributes"):
+        sql = f"SELECT * EXCLUDE (lake_add, lake_added_unix_ns) FROM {table} ORDER BY ALL"
+        sql = sql if table == "captures" else f"SELECT * FROM {table} ORDER BY ALL"
+        assert lake.sql(sql).to_pylist() == alone.sql(sql).to_pylist(), table
+    again = lake.add(paths, processes=3)
+    assert (again.added, sorted(again.present), again.files) == ([], case.ids(bundles), 0)
+
+
+def test_a_capture_in_shares_of_two_processes_is_taken_once(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], started: list[Any]
+) -> None:
+    lake = Lake.init(tmp_path / "L")
+    done = lake.add([*paths, *reversed(paths)], processes=2)
+    assert started
+    assert sorted(done.added) == sorted(done.present) == case.ids(bundles)
+    holds_all(lake, bundles)
+
+
+def test_a_damaged_bundle_in_a_helpers_share_is_named_and_the_others_batches_stay(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process takes no share, so that the error comes from a helper."""
+    lake = Lake.init(tmp_path / "L")
+    bad = tmp_path / "bad.wsformat"
+    bundles[0].write(bad)
+    (bad / "events.parquet").write_bytes(b"PAR1 no more PAR1")
+    real = helpers._next
+    monkeypatch.setattr(
+        helpers, "_next", lambda w: None if threading.current_thread() is threading.main_thread() else real(w)
+    )
+    with pytest.raises(MalformedInput, match=r"bad\.wsformat") as caught:
+        lake.add([*paths[:2], str(bad), *paths[1:]], processes=2)
+    assert caught.value.hint
+    held = lake.sql("SELECT capture_id FROM captures ORDER BY 1").column(0).to_pylist()
+    assert held == case.ids(bundles[:2]), "the share before it, and none after it"
+    case.sound(lake)
+
+
+def test_other_content_under_the_same_id_is_refused(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], started: list[Any]
+) -> None:
+    lake = Lake.init(tmp_path / "L")
+    base, capture = case.sample("cute_pipeline"), case.ids(bundles)[3]
+    other = case.changed(base, capture, shift=7).write(tmp_path / "other.wsformat")
+    assert other.path is not None
+    lake.add([str(other.path)])
+    with pytest.raises(BadRequest, match=f"{capture} is in the lake with other content"):
+        lake.add(paths, processes=3)
+    case.sound(lake)
+
+
+@pytest.mark.parametrize("fate", ["killed at work", "killed at once", "no Python", "a fault of ours"])
+def test_what_a_helper_cannot_do_is_done_here(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], fate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake.init(tmp_path / "L")
+    real, killed = helpers._Helper._say, []
+
+    def say(helper: Any, what: Any) -> None:
+        real(helper, what)
+        if (isinstance(what, list) and what and what[0] in paths) if fate == "killed at work" else True:
+            killed.append(helper.process.pid)
+            helper.process.kill()
+
+    if fate.startswith("killed"):
+        monkeypatch.setattr(helpers._Helper, "_say", say)
+    elif fate == "no Python":
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    else:
+        monkeypatch.setattr(helpers, "START", "import sys; sys.stdin.readline(); print('what?')")
+    if fate == "killed at work":
+        # Nothing is left for this process until the helper has taken, and dropped, a share.
+        waited = threading.Event()
+        take = helpers._next
+
+        def turn(waiting: Any) -> Any:
+            if threading.current_thread() is threading.main_thread() and not waited.is_set():
+                for _ in range(300):
+                    if killed or waited.wait(0.1):
+                        break
+                waited.set()
+            return take(waiting)
+
+        monkeypatch.setattr(helpers, "_next", turn)
+    done = lake.add(paths, processes=2)
+    assert sorted(done.added) == case.ids(bundles)
+    assert bool(killed) == fate.startswith("killed")
+    holds_all(lake, bundles)
+
+
+def test_no_helper_for_few_bundles_or_those_in_memory(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> None:
+        raise AssertionError("a helper was started")
+
+    monkeypatch.setattr(helpers, "add_with_helpers", none)
+    lake = Lake.init(tmp_path / "L")
+    assert len(lake.add(bundles, processes=4).added) == COUNT
+    monkeypatch.setattr(helpers, "LEAST", COUNT)
+    assert len(lake.add(paths, processes=4).present) == COUNT
+
+
+@pytest.mark.parametrize(
+    ("bundles", "wanted", "expected"), [(0, None, 1), (499, 8, 1), (500, 8, 2), (10_000, 8, 8), (10_000, 1, 1)]
+)
+def test_how_many_processes(bundles: int, wanted: int | None, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "LEAST", 250)
+    assert helpers.processes(bundles, wanted) == expected
+
+
+@pytest.mark.parametrize(("bundles", "count"), [(500, 2), (1500, 2), (2001, 2), (10_000, 2), (10_000, 3), (10_007, 4)])
+def test_shares_are_equal_and_complete(bundles: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "LEAST", 250)
+    monkeypatch.setattr(helpers, "MOST", 1000)
+    names = [str(n) for n in range(bundles)]
+    found = helpers.shares(names, count)
+    assert [name for share in found for name in share] == names
+    sizes = [len(share) for share in found]
+    assert max(sizes) <= 1000
+    assert len(found) % count == 0 or bundles <= count * 250
+    assert max(sizes) - min(sizes) < len(found) + count
+
+
+def test_the_command_takes_a_number_of_processes(tmp_path: Path, paths: list[str]) -> None:
+    Lake.init(tmp_path / "L")
+    said = CliRunner().invoke(app, ["lake", "add", str(tmp_path / "L"), *paths, "--processes", "2", "--json"])
+    assert said.exit_code == 0, said.output
+    assert f'"stamps": {sum(Bundle.open(p).rows("events") for p in paths)}' in said.output
+    said = CliRunner().invoke(app, ["lake", "add", str(tmp_path / "L"), *paths, "--processes", "0"])
+    assert said.exit_code == 2

@@ -1,0 +1,224 @@
+"""Several processes that add to one lake: each takes whole batches, as several writers may at any time.
+
+Python's lock lets one process use little more than one core for an addition. A helper is this module in another
+process: it is told the lake, then shares of the bundles, and answers what it added. Both ways are lines of JSON through
+pipes, so that no user's script is run a second time, as it would be with :mod:`multiprocessing`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TextIO
+
+from wsformat import errors
+from wsformat.errors import WsformatError
+
+if TYPE_CHECKING:
+    from wsformat.lake.add import Added
+    from wsformat.lake.home import Lake
+
+LEAST = 250
+"""Bundles of a share at least; a helper takes a second to begin, in which one process adds about a hundred."""
+MOST = 1000
+"""Bundles of a share at most."""
+PROCESSES = 4
+"""Processes that are used unless somebody asks for more; each holds a gigabyte when it is busy."""
+REPORT = 0.2
+"""Seconds between two looks at whether a helper is ready."""
+START = (
+    "import sys, json; sys.path[:] = json.loads(sys.stdin.readline()); from wsformat.lake.helpers import main; main()"
+)
+
+
+def processes(bundles: int, wanted: int | None) -> int:
+    """How many processes an addition of so many bundles is worth, this one included."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    most = min(cores, PROCESSES) if wanted is None else wanted
+    return max(1, min(most, bundles // LEAST))
+
+
+def shares(bundles: Sequence[str], count: int) -> list[list[str]]:
+    """Bundles in equal shares: as many as there are processes, or a multiple, so that none waits long at the end."""
+    turns = -(-len(bundles) // (MOST * count))
+    size = max(LEAST, -(-len(bundles) // (turns * count)))
+    return [list(bundles[start : start + size]) for start in range(0, len(bundles), size)]
+
+
+def add_with_helpers(
+    lake: Lake, bundles: Sequence[str], count: int, batch: int, told: Callable[[Sequence[Added]], None]
+) -> list[Added]:
+    """Add bundles by several processes.
+
+    Args:
+        lake: where to.
+        bundles: their directories.
+        count: of processes, this one included.
+        batch: most bundles in one batch.
+        told: called in this thread with what has been done so far.
+
+    Returns:
+        What each share did.
+
+    Raises:
+        WsformatError: the first that any of them met. Shares that were begun are done by then, the others untouched.
+    """
+    from wsformat.lake.add import add_here
+
+    waiting: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    for share in shares(bundles, count):
+        waiting.put(share)
+    done: list[Added] = []
+    failed: list[WsformatError] = []
+    helpers = [_Helper(lake, batch, waiting, done, failed) for _ in range(count - 1)]
+
+    def work_here() -> None:
+        while not failed and (share := _next(waiting)) is not None:
+            done.append(add_here(lake, share, batch, alone=False, told=lambda part: told([*done, part])))
+
+    try:
+        work_here()
+        for helper in helpers:
+            while helper.at_work(REPORT):
+                told(done)
+            # What a helper died over is done here; captures that it had added by then are passed over.
+            work_here()
+    except WsformatError as error:
+        failed.insert(0, error)
+        for helper in helpers:
+            while helper.at_work(REPORT):
+                pass
+    finally:
+        for helper in helpers:
+            helper.stop()
+    if failed:
+        raise failed[0]
+    told(done)
+    return done
+
+
+def _next(waiting: queue.SimpleQueue[list[str]]) -> list[str] | None:
+    try:
+        return waiting.get_nowait()
+    except queue.Empty:
+        return None
+
+
+class _Helper:
+    """A process that adds, and the thread that tells it what."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        batch: int,
+        waiting: queue.SimpleQueue[list[str]],
+        done: list[Added],
+        failed: list[WsformatError],
+    ) -> None:
+        self.process: subprocess.Popen[str] | None = None
+        self.lake, self.batch, self.waiting, self.done, self.failed = lake, batch, waiting, done, failed
+        self.thread = threading.Thread(target=self._work, name="wsformat-lake-helper", daemon=True)
+        self.thread.start()
+
+    def at_work(self, seconds: float) -> bool:
+        """Whether it is still at work after so long."""
+        self.thread.join(seconds)
+        return self.thread.is_alive()
+
+    def _work(self) -> None:
+        from wsformat.lake.add import Added
+
+        share: list[str] | None = None
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+            self._say(sys.path)
+            self._say(
+                {"lake": self.lake.store.uri, "properties": dict(self.lake.store.properties), "batch": self.batch}
+            )
+            if self._hear() != {"ready": True}:
+                return
+            while not self.failed and (share := _next(self.waiting)) is not None:
+                self._say(share)
+                answer = self._hear()
+                if "error" in answer:
+                    self.failed.append(_error(answer))
+                else:
+                    self.done.append(Added(**answer))
+                share = None
+        except (OSError, ValueError):
+            pass  # it could not be started, or was killed
+        finally:
+            if share is not None:
+                self.waiting.put(share)
+
+    def _say(self, what: Any) -> None:
+        assert self.process is not None
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+
+    def _hear(self) -> Any:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self) -> None:
+        """End the process; one that is at work, as after Ctrl-C, is killed, which a lake stands."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for pipe in (self.process.stdin, self.process.stdout):
+                assert pipe is not None
+                with suppress(OSError):
+                    pipe.close()
+
+
+def _error(answer: dict[str, Any]) -> WsformatError:
+    kind = getattr(errors, str(answer["error"]), WsformatError)
+    return (
+        kind(answer["message"], answer["hint"])
+        if kind is not errors.InvalidBundle
+        else WsformatError(answer["message"])
+    )
+
+
+def main() -> None:
+    """A helper's work: a lake, then shares of bundles, a line each, until there are no more."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    sys.stdout = sys.stderr  # what a library prints is no answer
+    try:
+        _serve(sys.stdin, answers)
+    except BaseException:
+        # Whoever asked has gone; or this is a fault of ours, and he who asked does the same and shows it.
+        os._exit(1)
+
+
+def _serve(questions: TextIO, answers: TextIO) -> None:
+    from wsformat.lake.add import add_here
+    from wsformat.lake.home import Lake
+
+    def say(what: Any) -> None:
+        answers.write(json.dumps(what) + "\n")
+        answers.flush()
+
+    try:
+        asked = json.loads(questions.readline())
+        lake = Lake.open(asked["lake"], properties=asked["properties"])
+        say({"ready": True})
+        for line in questions:
+            say(asdict(add_here(lake, json.loads(line), asked["batch"], alone=False)))
+    except WsformatError as error:
+        say({"error": type(error).__name__, "message": error.message, "hint": error.hint})
