@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from wsformat.bundle import Bundle
 from wsformat.cli.main import app
-from wsformat.errors import BadRequest, MalformedInput
+from wsformat.errors import BadRequest, MalformedInput, NewerMinorWarning
 from wsformat.lake import Lake, helpers
 
 COUNT = 6
@@ -56,6 +56,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(helpers._Helper, "_hear", hear)
     monkeypatch.setattr(helpers, "_next", turn)
     return found
+
+
+def leave_all_to_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = helpers._next
+    monkeypatch.setattr(
+        helpers, "_next", lambda w: None if threading.current_thread() is threading.main_thread() else real(w)
+    )
 
 
 def holds_all(lake: Lake, bundles: list[Bundle]) -> None:
@@ -105,16 +112,29 @@ def test_a_damaged_bundle_in_a_helpers_share_is_named_and_the_others_batches_sta
     bad = tmp_path / "bad.wsformat"
     bundles[0].write(bad)
     (bad / "events.parquet").write_bytes(b"PAR1 no more PAR1")
-    real = helpers._next
-    monkeypatch.setattr(
-        helpers, "_next", lambda w: None if threading.current_thread() is threading.main_thread() else real(w)
-    )
+    leave_all_to_helpers(monkeypatch)
     with pytest.raises(MalformedInput, match=r"bad\.wsformat") as caught:
         lake.add([*paths[:2], str(bad), *paths[1:]], processes=2)
     assert caught.value.hint
     held = lake.sql("SELECT capture_id FROM captures ORDER BY 1").column(0).to_pylist()
     assert held == case.ids(bundles[:2]), "the share before it, and none after it"
     case.sound(lake)
+
+
+def test_what_a_helper_remarks_on_is_said_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process takes no share; all bundles are of a newer minor version."""
+    bundles = case.several(4)
+    paths = case.written(tmp_path / "in", bundles)
+    for path in paths:
+        file = path / "manifest.json"
+        file.write_text(file.read_text().replace('"version": "0.1"', '"version": "0.9"', 1))
+    leave_all_to_helpers(monkeypatch)
+    lake = Lake.init(tmp_path / "L")
+    with pytest.warns(NewerMinorWarning) as caught:
+        done = lake.add([str(path) for path in paths], processes=2)
+    assert sorted(done.added) == case.ids(bundles)
+    said = {str(one.message) for one in caught}
+    assert all(any(str(path) in text for text in said) for path in paths), said
 
 
 def test_other_content_under_the_same_id_is_refused(

@@ -13,6 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -101,6 +102,8 @@ def add_with_helpers(
     if failed:
         raise failed[0]
     told(done)
+    for kind, text in dict.fromkeys(remark for helper in helpers for remark in helper.remarks):
+        warnings.warn(text, getattr(errors, kind, UserWarning), stacklevel=2)
     return done
 
 
@@ -123,6 +126,7 @@ class _Helper:
         failed: list[WsformatError],
     ) -> None:
         self.process: subprocess.Popen[str] | None = None
+        self.remarks: list[tuple[str, str]] = []
         self.lake, self.batch, self.waiting, self.done, self.failed = lake, batch, waiting, done, failed
         self.thread = threading.Thread(target=self._work, name="wsformat-lake-helper", daemon=True)
         self.thread.start()
@@ -144,7 +148,7 @@ class _Helper:
                 text=True,
                 encoding="utf-8",
             )
-            self._say(sys.path)
+            self._say([str(place) for place in sys.path])
             self._say(
                 {"lake": self.lake.store.uri, "properties": dict(self.lake.store.properties), "batch": self.batch}
             )
@@ -156,6 +160,7 @@ class _Helper:
                 if "error" in answer:
                     self.failed.append(_error(answer))
                 else:
+                    self.remarks += [(kind, text) for kind, text in answer.pop("warnings")]
                     self.done.append(Added(**answer))
                 share = None
         except (OSError, ValueError):
@@ -219,6 +224,12 @@ def _serve(questions: TextIO, answers: TextIO) -> None:
         lake = Lake.open(asked["lake"], properties=asked["properties"])
         say({"ready": True})
         for line in questions:
-            say(asdict(add_here(lake, json.loads(line), asked["batch"], alone=False)))
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("default", UserWarning)
+                done = add_here(lake, json.loads(line), asked["batch"], alone=False)
+            remarks = [
+                (type(w.message).__name__, str(w.message)) for w in caught if issubclass(w.category, UserWarning)
+            ]
+            say({**asdict(done), "warnings": remarks})
     except WsformatError as error:
         say({"error": type(error).__name__, "message": error.message, "hint": error.hint})
