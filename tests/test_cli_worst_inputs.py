@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import cli_case
 import pytest
@@ -146,6 +149,54 @@ def test_an_export_names_its_file_as_every_command_does(here: Path, tmp_path: Pa
     assert len(rows.read_text().splitlines()) == 65
     assert "no file to write is named" in refused("export", BUNDLE)
     assert "twice" in refused("export", BUNDLE, "a.json", "-o", "b.json")
+
+
+def outputs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every command with each of its options that name an output, groups included."""
+    for name, sub in getattr(command, "commands", {}).items():
+        yield from outputs(sub, (*path, name))
+    for parameter in command.params:
+        names = {"--output", "--png", "--raw"} & set(parameter.opts)
+        yield from ((path, option) for option in sorted(names))
+
+
+NEEDED = {("demo",): 0, ("record",): 0, ("diff",): 2, ("lake", "get"): 2, ("query",): 2, ("lake", "query"): 2}
+"""How many arguments a command takes before its options; one where nothing is said."""
+
+
+def test_no_output_is_called_dash(here: Path) -> None:
+    """It was a file, a folder or a bundle called `-` of every command."""
+    found = list(outputs(typer.main.get_command(app)))
+    assert len(found) >= 25
+    for path, option in found:
+        shown = option if option != "--output" else "-o"
+        for given in ("-", "./-"):
+            said = refused(*path, *[BUNDLE] * NEEDED.get(path, 1), option, given)
+            assert f"error: {shown} -: no file of that name is written" in said, (path, said)
+            assert "hint: " in said
+    assert "OUT -: no file" in refused("export", BUNDLE, "-")
+    assert "-o -: no file" in refused("view", BUNDLE, "-o", "a.svg", "-o", "-")
+    assert "--csv` (or --json)" in refused("export", BUNDLE, "-o", "-", "--table", "events", "--format", "csv")
+    done = CliRunner().invoke(app, ["query", BUNDLE, "FROM events", "--csv"])
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 65)
+
+
+@posix
+@pytest.mark.parametrize("command", [c for c, words in WRITES.items() if "wsformat" not in words[-1]])
+def test_pipes_and_devices_are_not_replaced(here: Path, command: str) -> None:
+    """Results are written beside their name and renamed; as root, `--force -o /dev/null` made that a file."""
+    suffix = Path(WRITES[command][-1]).suffix
+    os.mkfifo(here / f"pipe{suffix}")
+    (here / f"link{suffix}").symlink_to("/dev/null")
+    try:
+        for name in ("pipe", "link"):
+            words = [word.format(name) if "{}" in word else word for word in WRITES[command]]
+            more = ["--force"] if command != "digest" else []
+            assert f"{name}{suffix}: is a pipe or a device" in refused(command, *words, *more)
+        assert stat.S_ISFIFO((here / f"pipe{suffix}").stat().st_mode)
+    finally:
+        (here / f"pipe{suffix}").unlink()
+        (here / f"link{suffix}").unlink()
 
 
 RAW = ["import", "balanced_r0.i32", "--spec", "gemm_roles.json", "-o", "new.wsformat"]

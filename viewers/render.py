@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from wsformat.errors import BadRequest, MissingDependency, OutputExists, WsformatError
+from wsformat.errors import BadRequest, MissingDependency, WsformatError
+from wsformat.outputs import check_file
 
 STALL = "wsformat-stall"
 """Id of the hatch pattern; a mark filled with ``url(#wsformat-stall)`` is hatched."""
@@ -100,12 +101,7 @@ def check_output(path: str | os.PathLike[str], *, force: bool) -> Path:
             f"{target}: cannot tell the kind of picture from the suffix {target.suffix!r}",
             f"Name it {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
         )
-    if target.is_dir():
-        raise OutputExists(f"{target}: is a directory; nothing was written")
-    if not force and (target.exists() or target.is_symlink()):
-        raise OutputExists(f"{target}: is there already; nothing was written", "Use --force to replace it.")
-    if not target.parent.is_dir():
-        raise WsformatError(f"{target.parent}: no such directory", "Create it, or choose another output.")
+    check_file(target, force=force)
     return target
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from wsformat import manifest as manifests
 from wsformat.bundle import Bundle
-from wsformat.errors import MalformedInput, OutputExists, WsformatError
+from wsformat.errors import MalformedInput, WsformatError
+from wsformat.outputs import check_file
 from wsformat.writer import check_target, move_into_place
 
 MAX_ENTRIES = 1_000
@@ -40,7 +41,7 @@ def zip_bundle(source: str | os.PathLike[str], target: str | os.PathLike[str], *
     bundle = Bundle.open(source)
     root = Path(source).resolve()
     out = Path(os.path.abspath(target))
-    _check_file_target(out, force=force)
+    check_file(out, force=force)
     files = [root / manifests.NAME, *sorted(part.path for part in bundle.data.values() if part.path is not None)]
     scratch = out.parent / f".{out.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
     try:
@@ -52,7 +53,7 @@ def zip_bundle(source: str | os.PathLike[str], target: str | os.PathLike[str], *
                 with file.open("rb") as source_file, archive.open(entry, "w") as packed:
                     shutil.copyfileobj(source_file, packed, CHUNK)
         _sync(scratch)
-        _check_file_target(out, force=force)
+        check_file(out, force=force)
         os.replace(scratch, out)
     except OSError as error:
         raise WsformatError(f"{out}: cannot be written: {error.strerror or error}") from error
@@ -179,15 +180,6 @@ def _no_strangers(file: Path, names: Sequence[str], manifest: manifests.Manifest
     strangers = sorted(set(names) - listed)
     if strangers:
         raise MalformedInput(f"{file}: holds {', '.join(strangers)[:120]}, which its manifest does not list")
-
-
-def _check_file_target(target: Path, *, force: bool) -> None:
-    if target.is_dir():
-        raise OutputExists(f"{target}: is a directory")
-    if (target.exists() or target.is_symlink()) and not force:
-        raise OutputExists(f"{target}: is there already; nothing was written", "Use --force to replace it.")
-    if not target.parent.is_dir():
-        raise WsformatError(f"{target.parent}: no such directory", "Create it, or choose another output.")
 
 
 def _sync(path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.interrupt import interruptible
 from wsformat.cli.scope import BundlePath, Force, Json
 from wsformat.errors import BadRequest, WsformatError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="foreign files, all of one format")]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default named after FILE")
+    Path | None, targets.output("X.wsformat", "the bundle; by default named after FILE", targets.NAME_A_BUNDLE)
 ]
 Format = Annotated[str, typer.Option("--format", metavar="NAME", help="do not guess the format: `wsformat formats`")]
 Option = Annotated[
@@ -183,9 +184,16 @@ def _print_imported(found: dict[str, Any], files: list[str]) -> None:
 
 def export(
     bundle: BundlePath,
-    out: Annotated[Path | None, typer.Argument(metavar="OUT", help="file to write; its name tells the format")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="OUT",
+            help="file to write; its name tells the format",
+            callback=targets.no_dash("OUT", targets.ROWS_TO_A_PIPE),
+        ),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT", help="the same, as in every other command")
+        Path | None, targets.output("OUT", "the same, as in every other command", targets.ROWS_TO_A_PIPE)
     ] = None,
     format_: Format = "",
     table: TableName = "",
@@ -198,6 +206,7 @@ def export(
     from wsformat.cli import sink
     from wsformat.cli.output import print_json
     from wsformat.cli.progress import progress
+    from wsformat.outputs import check_file
 
     if (out is None) == (output is None):
         raise BadRequest(
@@ -222,7 +231,7 @@ def export(
     if option:
         raise BadRequest("-O is for other tools' formats; tables and views take no options")
     sink.format_of(out, format_, option="--format")
-    sink.check_file(out, force=force)
+    check_file(out, force=force)
     from wsformat.derive import views
     from wsformat.tables import tables
 
@@ -254,9 +263,9 @@ def _told(value: Any) -> str:
 
 def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, Any], force: bool) -> dict[str, Any]:
     """Write the whole bundle with a converter; gives what the converter reports."""
-    from wsformat.cli import sink
     from wsformat.cli.progress import progress
     from wsformat.converters import registry
+    from wsformat.outputs import check_file
 
     if not name:
         fits = {w: [e for e in registry.converter(w).EXTENSIONS if out.name.endswith(e)] for w in registry.WRITERS}
@@ -279,7 +288,7 @@ def _export_foreign(bundle: Bundle, out: Path, name: str, options: dict[str, Any
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise BadRequest(f"{name} has no option {', '.join(unknown)}", f"Options: {', '.join(known) or 'none'}.")
-    sink.check_file(out, force=force)
+    check_file(out, force=force)
     with progress("export") as advance:
         watched = {PROGRESS: advance} if advance is not None and PROGRESS in module.OPTIONS else {}
         try:

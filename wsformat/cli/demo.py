@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.errors import InvalidBundle, MissingDependency, OutputExists, WsformatError
 from wsformat.version import __version__
 
 if TYPE_CHECKING:
     from wsformat.bundle import Bundle
 
-Folder = Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="where to write")]
+Folder = Annotated[Path, targets.output("FOLDER", "where to write", targets.NAME_A_FOLDER)]
 
 INDEX = "demo.json"
 """Lists what the demo wrote: only that may be replaced by the next run."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.scope import Force, Json
 from wsformat.errors import BadRequest
 
@@ -16,8 +17,8 @@ Before = Annotated[Path, typer.Argument(metavar="A.wsformat", help="the version 
 After = Annotated[Path, typer.Argument(metavar="B.wsformat", help="the version after", show_default=False)]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="a page (.html), Markdown (.md), or both timelines as .svg, .png or .pdf"
+    targets.output(
+        "FILE", "a page (.html), Markdown (.md), or both timelines as .svg, .png or .pdf", targets.LEAVE_AWAY
     ),
 ]
 Captures = Annotated[
@@ -51,7 +52,8 @@ def diff(
     and replaces an output.
     """
     from wsformat.cli.output import clean, print_json
-    from wsformat.cli.sink import check_file, write_text
+    from wsformat.cli.sink import write_text
+    from wsformat.outputs import check_file
     from wsformat.viewers.diff import diff as compare
     from wsformat.viewers.diff_document import document
     from wsformat.viewers.diff_figure import diff_figure

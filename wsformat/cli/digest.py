@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wsformat.cli import target as targets
 from wsformat.cli.scope import Force, Json
 from wsformat.errors import BadRequest
 
@@ -26,7 +27,7 @@ Launch = Annotated[
     int | None, typer.Option("--launch", metavar="N", help="the launch; by default that of median duration")
 ]
 Version = Annotated[str, typer.Option("--version", metavar="TEXT", help="version of the kernel, such as a commit")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write it there (.md or .json)")]
+Output = Annotated[Path | None, targets.output("FILE", "write it there (.md or .json)", targets.LEAVE_AWAY)]
 Source = Annotated[str, typer.Option("--source", metavar="FILE", help="the kernel's source, for the next edit")]
 Correct = Annotated[
     bool | None,
@@ -69,7 +70,8 @@ def digest(
 ) -> None:
     """Conclude from one kernel's counters: class, top stall, evidence, ranked hypotheses, exactly one next edit."""
     from wsformat.cli.output import print_json
-    from wsformat.cli.sink import check_file, write_text
+    from wsformat.cli.sink import write_text
+    from wsformat.outputs import check_file
 
     if collect:
         _print_commands(arch, kernel, program, json)

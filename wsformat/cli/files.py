@@ -9,21 +9,22 @@ from typing import Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.scope import BundlePath, Force, Json
 
 Bundles = Annotated[list[Path], typer.Argument(metavar="X.wsformat", help="bundles", show_default=False)]
-Target = Annotated[Path, typer.Option("-o", "--output", metavar="X.wsformat", help="the result", show_default=False)]
+Target = Annotated[Path, targets.output("X.wsformat", "the result", targets.NAME_A_BUNDLE, show_default=False)]
 ZipTarget = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="the archive; by default X.wsformat.zip")
+    Path | None, targets.output("FILE", "the archive; by default X.wsformat.zip", targets.NAME_A_FILE)
 ]
 Archive = Annotated[Path, typer.Argument(metavar="X.wsformat.zip", help="the archive", show_default=False)]
 Unpacked = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default the name without .zip"),
+    targets.output("X.wsformat", "the bundle; by default the name without .zip", targets.NAME_A_BUNDLE),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="table files, with or without a manifest")]
 Elsewhere = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="write here instead of in place")
+    Path | None, targets.output("X.wsformat", "write here instead of in place", targets.NAME_A_BUNDLE)
 ]
 
 Fill = Annotated[bool, typer.Option("--fill", help="add columns that are missing, with the value for unknown")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.failure import FINDINGS
 from wsformat.cli.query import Csv, OutFile, Sql
 from wsformat.cli.scope import Force, Json
@@ -204,9 +205,7 @@ def query(
 def get(
     lake: Place,
     captures: Captures,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle", show_default=False)
-    ],
+    output: Annotated[Path, targets.output("X.wsformat", "the bundle", targets.NAME_A_BUNDLE, show_default=False)],
     experiment: Annotated[bool, typer.Option("--experiment", help="all captures of their experiments as well")] = False,
     option: Option = None,
     force: Force = False,

@@ -11,12 +11,11 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from wsformat.cli import target as targets
 from wsformat.cli.lake import Live, Option, Place, Where, date_of, question
 from wsformat.cli.scope import Force, Json
 
-Picture = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="draw it too: .html, .png, .svg or .pdf")
-]
+Picture = Annotated[Path | None, targets.output("FILE", "draw it too: .html, .png, .svg or .pdf", targets.NAME_A_FILE)]
 All = Annotated[bool, typer.Option("--all", help="every row, also what is within the noise")]
 SHOWN = 100
 NOTHING = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.scope import BundlePath, Capture, Force, Json
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ KINDS = ("timeline", "waits", "iterations", "grid", "overlap", "critical-path", 
 
 Output = Annotated[
     list[Path] | None,
-    typer.Option("-o", "--output", metavar="FILE", help=".html, .png, .svg or .pdf; repeatable; by default X.html"),
+    targets.output("FILE", ".html, .png, .svg or .pdf; repeatable; by default X.html", targets.NAME_A_FILE),
 ]
 Kind = Annotated[str, typer.Option("--kind", metavar="KIND", help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}")]
 Launches = Annotated[

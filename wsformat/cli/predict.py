@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wsformat.cli import target as targets
 from wsformat.cli.scope import Capture, Force, Json
 from wsformat.errors import BadRequest
 
@@ -24,9 +25,7 @@ BudgetName = Annotated[
         metavar="BUDGET", help="budget file (JSON, TOML), or one that ships with wsformat", show_default=False
     ),
 ]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="write the prediction as a bundle")
-]
+Output = Annotated[Path | None, targets.output("X.wsformat", "write the prediction as a bundle", targets.NAME_A_BUNDLE)]
 Into = Annotated[
     Path | None, typer.Option("--into", metavar="X.wsformat", help="add it to the experiment of a capture in a bundle")
 ]

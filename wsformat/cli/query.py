@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.interrupt import interruptible
 from wsformat.cli.scope import BundlePath, Force, Json
 from wsformat.errors import BadRequest
@@ -20,7 +21,7 @@ Sql = Annotated[str, typer.Argument(metavar="SQL", help="one SELECT in DuckDB's 
 Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
 OutFile = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="write to a file: .csv, .json, .arrow or .parquet"),
+    targets.output("FILE", "write to a file: .csv, .json, .arrow or .parquet", targets.ROWS),
 ]
 MOST_ROWS = 1000
 

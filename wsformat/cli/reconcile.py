@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wsformat.cli import target as targets
 from wsformat.cli.scope import Capture, Force, Json
 from wsformat.errors import BadRequest
 
@@ -34,7 +35,7 @@ Setting = Annotated[
 PredictionName = Annotated[
     str, typer.Option("--prediction", metavar="NAME", help="which prediction: its label, or how its id begins")
 ]
-Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="the report as Markdown")]
+Output = Annotated[Path | None, targets.output("FILE", "the report as Markdown", targets.LEAVE_AWAY)]
 Store = Annotated[
     bool, typer.Option("--store", help="keep the conclusions in the bundle, as findings with their evidence")
 ]
@@ -68,8 +69,9 @@ def reconcile(
     import datetime
 
     from wsformat.cli.output import print_json
-    from wsformat.cli.sink import check_file, write_text
+    from wsformat.cli.sink import write_text
     from wsformat.lessons import append
+    from wsformat.outputs import check_file
     from wsformat.viewers.reconcile import reconcile as run
     from wsformat.viewers.reconcile import stored
     from wsformat.viewers.reconcile_across import across

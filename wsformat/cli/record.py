@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from wsformat.cli import target as targets
 from wsformat.cli.scope import Force, Json
 
 Example = Annotated[
     str, typer.Argument(metavar="EXAMPLE", help="gemm_hopper, or another of --list", show_default=False)
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="X.wsformat", help="the bundle; by default EXAMPLE.wsformat")
+    Path | None, targets.output("X.wsformat", "the bundle; by default EXAMPLE.wsformat", targets.NAME_A_BUNDLE)
 ]
 Passes = Annotated[
     list[str] | None,
@@ -22,7 +23,13 @@ Passes = Annotated[
 Size = Annotated[str, typer.Option("--size", metavar="M,N,K", help="problem size; of attention queries, heads, keys")]
 Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="launches of each build, clean and stamped")]
 Raw = Annotated[
-    Path | None, typer.Option("--raw", metavar="FILE.npz", help="also keep what the device wrote, before decoding")
+    Path | None,
+    typer.Option(
+        "--raw",
+        metavar="FILE.npz",
+        help="also keep what the device wrote, before decoding",
+        callback=targets.no_dash("--raw", targets.NAME_A_FILE),
+    ),
 ]
 List = Annotated[bool, typer.Option("--list", help="list the examples, a line each")]
 

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.scope import BundlePath, Capture, Force, Json
 from wsformat.errors import BadRequest
 
 if TYPE_CHECKING:
     from wsformat.bundle import Bundle
 
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help=".html or .md; by default X.report.html")
-]
+Output = Annotated[Path | None, targets.output("FILE", ".html or .md; by default X.report.html", targets.NAME_A_FILE)]
 Png = Annotated[
-    Path | None, typer.Option("--png", metavar="FILE", help="the page as a picture too; needs a Chromium or Chrome")
+    Path | None,
+    typer.Option(
+        "--png",
+        metavar="FILE",
+        help="the page as a picture too; needs a Chromium or Chrome",
+        callback=targets.no_dash("--png", targets.NAME_A_FILE),
+    ),
 ]
 Launch = Annotated[int | None, typer.Option("--launch", metavar="N", help="the launch; by default the first")]
 Cta = Annotated[
@@ -49,7 +54,8 @@ def report(
     content and writes a file only where -o names one.
     """
     from wsformat.cli.output import clean, print_json
-    from wsformat.cli.sink import check_file, write_text
+    from wsformat.cli.sink import write_text
+    from wsformat.outputs import check_file
     from wsformat.viewers import report_png
     from wsformat.viewers.report import report as make
     from wsformat.viewers.report_page import page

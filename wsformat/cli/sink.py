@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wsformat.cli.output import json_row, plain
-from wsformat.errors import BadRequest, OutputExists, WsformatError
+from wsformat.errors import BadRequest, WsformatError
+from wsformat.outputs import check_file
 
 if TYPE_CHECKING:
     import duckdb
@@ -153,20 +154,6 @@ def _writer(name: str, path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.R
 
             yield write
             file.write("[]\n" if first else "\n]\n")
-
-
-def check_file(path: Path, *, force: bool) -> None:
-    """Refuse an output file that is there already.
-
-    Raises:
-        OutputExists
-    """
-    if path.is_dir():
-        raise OutputExists(f"{path}: is a directory, a file is written; nothing was written")
-    if (path.exists() or path.is_symlink()) and not force:
-        raise OutputExists(f"{path}: is there already; nothing was written", "Use --force to replace it.")
-    if not path.parent.is_dir():
-        raise WsformatError(f"{path.parent}: no such directory", "Create it, or choose another output.")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wsformat.cli import scope as scopes
+from wsformat.cli import target as targets
 from wsformat.cli.failure import FINDINGS
 from wsformat.cli.scope import Analysis, Capture, Force, Json
 
@@ -187,9 +188,7 @@ def _of_spec(path: Path) -> list[dict[str, Any]]:
 
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="a role spec, ours or in the skill's form")]
-SpecOutput = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="write here instead of printing")
-]
+SpecOutput = Annotated[Path | None, targets.output("FILE", "write here instead of printing", targets.LEAVE_AWAY)]
 
 
 @spec_app.command("convert")
@@ -200,8 +199,9 @@ def convert(spec: SpecFile, output: SpecOutput = None, force: Force = False) -> 
     """
     import json as json_text
 
-    from wsformat.cli.sink import check_file, write_text
+    from wsformat.cli.sink import write_text
     from wsformat.manifest import read_json
+    from wsformat.outputs import check_file
     from wsformat.rolespec import parse
     from wsformat.skillspec import from_skill, is_skill_spec, to_skill
 
