@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 from bundles import A, Row, Rows
 
 from wsformat.digests import ColumnDigest, add_table, digestible
+from wsformat.tables import format_version
 from wsformat.writer import file_sha256, parquet_options
 
 MANIFEST = "manifest.json"
+VERSION = format_version()
 
 
 class FileCase(NamedTuple):
@@ -270,7 +272,7 @@ CASES: tuple[FileCase, ...] = (
         "E202",
         "the key version occurs twice",
         minimal,
-        text('"version": "0.1",', '"version": "0.1",\n "version": "0.1",'),
+        text(f'"version": "{VERSION}",', f'"version": "{VERSION}",\n "version": "{VERSION}",'),
     ),
     FileCase("E203", "a number of bytes beyond 64 bits", minimal, edit("tables", "captures", "bytes", value=10**30)),
     FileCase("E204", "writer has no name", minimal, edit("writer", value={"version": "1"})),

@@ -18,6 +18,7 @@ import pytest
 from wsformat.bundle import Bundle
 from wsformat.errors import InvalidBundle, MalformedInput, OutputExists
 from wsformat.seal import seal
+from wsformat.tables import format_version
 from wsformat.validate import validate
 
 VALID = Path(__file__).parents[1] / "conformance" / "valid"
@@ -244,3 +245,22 @@ def test_columns_that_are_missing_are_filled_only_when_asked_and_never_those_of_
     with pytest.raises(MalformedInput, match="column lane is missing") as refused:
         seal(root, fill=True)
     assert "part of the key" in refused.value.hint
+
+
+def test_columns_that_came_later_are_added_without_asking(root: Path) -> None:
+    """An older bundle that pandas rewrote lost nothing; only what its version had is missed."""
+    path, manifest = root / "launches.parquet", root / "manifest.json"
+    whole = pq.read_table(path)
+    pq.write_table(whole.drop_columns(["sequence"]), path)
+    text = manifest.read_text()
+    with pytest.raises(MalformedInput, match="column sequence is missing"):
+        seal(root)
+    manifest.write_text(text.replace(f'"version": "{format_version()}",', '"version": "0.0",', 1))
+    sealed = seal(root)
+    assert "launches: filled with what stands for unknown: sequence" in sealed.notes
+    assert set(sealed.bundle.table("launches").column("sequence").to_pylist()) == {-1}
+    assert sealed.bundle.manifest.version == format_version()
+    pq.write_table(whole.drop_columns(["launch"]), path)
+    manifest.write_text(text.replace(f'"version": "{format_version()}",', '"version": "0.0",', 1))
+    with pytest.raises(MalformedInput, match="column launch is missing"):
+        seal(root)

@@ -23,7 +23,7 @@ from wsformat import manifest as manifests
 from wsformat.bundle import Bundle, Progress, TableData
 from wsformat.derive import parquet_source
 from wsformat.errors import InvalidBundle, MalformedInput, OutputExists, WsformatError
-from wsformat.manifest import Manifest
+from wsformat.manifest import Manifest, number
 from wsformat.tables import ARROW_TYPES, Column, format_version, tables
 from wsformat.validate import validate
 from wsformat.validate.database import quoted
@@ -79,7 +79,8 @@ def seal(
         directory: holds ``TABLE.parquet`` files and, if possible, the old ``manifest.json``.
         target: directory of the result; None seals in place.
         force: replace a bundle that is at ``target`` already.
-        fill: add columns that are missing, with the value that stands for unknown; those of a key never.
+        fill: add columns that are missing, with the value that stands for unknown; those of a key never. Columns that
+            came after the version in the old manifest are added always.
         progress: called as rows are written.
 
     Raises:
@@ -99,7 +100,7 @@ def seal(
     manifest = _manifest(root)
     notes: list[str] = []
     files = _table_files(root, manifest, strict=in_place)
-    data = {name: _table(name, path, notes, fill=fill) for name, path in files.items()}
+    data = {name: _table(name, path, notes, manifest.version, fill=fill) for name, path in files.items()}
     scratch = out.parent / f".{out.name}.sealing-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         recounted = _recounted(Bundle(data, manifest), files, notes)
@@ -166,7 +167,7 @@ def _table_files(root: Path, manifest: Manifest, *, strict: bool) -> dict[str, P
     return files
 
 
-def _table(name: str, path: Path, notes: list[str], *, fill: bool) -> TableData:
+def _table(name: str, path: Path, notes: list[str], version: str, *, fill: bool) -> TableData:
     try:
         schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -178,7 +179,9 @@ def _table(name: str, path: Path, notes: list[str], *, fill: bool) -> TableData:
     missing = [column for column in own if column.name not in schema.names]
     for column in missing:
         key = column.name == "capture_id" or column.name in tables()[name].key
-        if key or not fill:
+        # Nobody lost a column that the manifest's version did not have yet.
+        later = number(column.since) > number(version)
+        if key or not (fill or later):
             what = "it is part of the key" if key else f"what stands for unknown is {column.default!r}"
             raise MalformedInput(
                 f"{path}: column {column.name} is missing",
