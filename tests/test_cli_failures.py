@@ -435,6 +435,17 @@ def test_ctrl_c_is_one_line(stamps: Path) -> None:
     assert err == "error: interrupted; nothing was left half-written\n"
 
 
+def test_ctrl_c_in_a_library_that_puts_it_in_its_own_words_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pydantic does while it is imported."""
+
+    def interrupted(*_: object) -> None:
+        raise ValueError('Error building "model" validator:\nSchemaError: Field "refs":\nKeyboardInterrupt: ')
+
+    monkeypatch.setattr("wsformat.cli.lake.open_lake", interrupted)
+    result = CliRunner().invoke(app, ["lake", "ls", "somewhere"])
+    assert (result.exit_code, result.stderr) == (130, "error: interrupted; nothing was left half-written\n")
+
+
 HEAVY = {"pyarrow", "numpy", "duckdb", "pandas", "jsonschema", "altair", "rich.table", "typer"}
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +17,27 @@ from typer.testing import CliRunner
 
 from wsformat.bundle import Bundle
 from wsformat.cli.main import app
-from wsformat.errors import BadRequest, MalformedInput, NewerMinorWarning
+from wsformat.errors import BadRequest, MalformedInput, NewerMinorWarning, WsformatError
 from wsformat.lake import Lake, helpers
 
 COUNT = 6
+WORK = """
+import sys, threading
+from wsformat.lake import helpers
+helpers.LEAST = helpers.MOST = 2
+real, hear = helpers._next, helpers._Helper._take
+def take(helper, answer):
+    print(helper.process.pid, flush=True)
+    hear(helper, answer)
+def turn(waiting):
+    if threading.current_thread() is threading.main_thread():
+        threading.Event().wait(30)  # so that the helper is at work meanwhile, and afterwards
+    return real(waiting)
+helpers._next, helpers._Helper._take = turn, take
+from wsformat.cli.main import main
+main()
+"""
+"""The command, which prints its helper's number after its first share and takes none itself."""
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +81,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def leave_all_to_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     real = helpers._next
-    monkeypatch.setattr(
-        helpers, "_next", lambda w: None if threading.current_thread() is threading.main_thread() else real(w)
-    )
+
+    def turn(waiting: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return real(waiting)
+        case.wait_for(lambda: waiting.empty() or not any(t.name.endswith("helper") for t in threading.enumerate()))
+        return None
+
+    monkeypatch.setattr(helpers, "_next", turn)
 
 
 def holds_all(lake: Lake, bundles: list[Bundle]) -> None:
@@ -150,7 +176,82 @@ def test_other_content_under_the_same_id_is_refused(
     case.sound(lake)
 
 
-@pytest.mark.parametrize("fate", ["killed at work", "killed at once", "no Python", "a fault of ours"])
+@pytest.mark.parametrize("end", ["Ctrl-C", "Ctrl-C while it stands still", "SIGTERM", "kill -9"])
+def test_no_helper_outlives_the_command(tmp_path: Path, bundles: list[Bundle], paths: list[str], end: str) -> None:
+    lake = Lake.init(tmp_path / "L")
+    task = case.process(WORK, "lake", "add", str(tmp_path / "L"), *paths, "--processes", "2")
+    assert task.stdout is not None
+    helper = int(task.stdout.readline())
+    if "still" in end:
+        os.kill(helper, signal.SIGSTOP)
+    if end.startswith("Ctrl-C"):
+        os.killpg(task.pid, signal.SIGINT)  # as a terminal does
+    else:
+        task.send_signal(signal.SIGTERM if end == "SIGTERM" else signal.SIGKILL)
+    start = time.monotonic()
+    _, said = task.communicate()
+    if end.startswith("Ctrl-C"):
+        assert task.returncode == 130
+        assert said == "error: interrupted; nothing was left half-written\n"
+        assert time.monotonic() - start < 4
+    else:
+        assert said == ""
+    case.wait_for(lambda: not _runs(helper), 5)
+    case.sound(lake)
+    assert sorted((done := lake.add(paths, processes=1)).added + done.present) == case.ids(bundles)
+    assert len(done.present) >= 2
+    lake.compact(retention=0)
+    found = lake.verify()
+    assert (found.captures, found.problems, found.unfinished, found.orphans) == (COUNT, [], 0, 0)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
+    return not state.startswith("Z")  # nobody may be there to collect it
+
+
+def test_a_helper_runs_no_file_of_the_working_directory_and_may_print(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "sys", "queue", "pyarrow", "wsformat"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()\n")
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "sitecustomize.py").write_text("print('hello')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "start"))
+    lake = Lake.init(tmp_path / "L")
+    assert sorted(lake.add(paths, processes=2).added) == case.ids(bundles)
+    assert started
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_helper_where_only_this_process_knows_the_catalog(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str], started: list[Any]
+) -> None:
+    lake = Lake.init(tmp_path / "L", catalog="sqlite:///:memory:")
+    assert sorted(lake.add(paths, processes=3).added) == case.ids(bundles)
+    assert not started
+    assert lake.sql("SELECT capture_id FROM captures ORDER BY 1").column(0).to_pylist() == case.ids(bundles)
+
+
+def test_a_full_disk_that_a_helper_meets_is_said_here(
+    tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake.init(tmp_path / "L")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); "
+    monkeypatch.setattr(helpers, "START", limit + helpers.START)
+    leave_all_to_helpers(monkeypatch)
+    with pytest.raises(WsformatError, match=r"cannot be (made|written): File too large"):
+        lake.add(paths, processes=2)
+    assert lake.verify().captures == 0
+    case.sound(lake)
+
+
+@pytest.mark.parametrize("fate", ["killed at work", "killed at once", "no Python", "hangs", "a fault of ours"])
 def test_what_a_helper_cannot_do_is_done_here(
     tmp_path: Path, bundles: list[Bundle], paths: list[str], fate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +266,8 @@ def test_what_a_helper_cannot_do_is_done_here(
 
     if fate.startswith("killed"):
         monkeypatch.setattr(helpers._Helper, "_say", say)
+    elif fate == "hangs":
+        monkeypatch.setattr(helpers, "START", "while True: print('what?')")
     elif fate == "no Python":
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     else:

@@ -133,8 +133,9 @@ def _drop_output() -> None:
 
 
 def _is_interrupt(error: Exception) -> bool:
-    """DuckDB has its own exceptions for a query that Ctrl-C ended."""
-    return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
+    """DuckDB has its own exceptions for a query that Ctrl-C ended; pydantic puts it into the words of its own."""
+    told = str(error)
+    return type(error).__name__ == "InterruptException" or told == "Query interrupted" or "KeyboardInterrupt" in told
 
 
 def _of_a_table_file(error: Exception) -> WsformatError | None:

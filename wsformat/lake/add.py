@@ -78,7 +78,7 @@ def add(
         progress: called as captures are added.
         batch: most bundles in one batch.
         processes: that add at the same time; None: as many as there are cores, 4 at most, and one when the bundles are
-            few or in memory.
+            few, or they or the catalog in memory.
 
     Raises:
         BadRequest: a capture_id that is in the lake with other content; nothing of its batch is added.
@@ -92,7 +92,8 @@ def add(
             progress("captures", sum(len(part.added) + len(part.present) for part in parts), len(bundles))
 
     places = [os.fspath(path) for one in bundles if (path := one.path if isinstance(one, Bundle) else one) is not None]
-    count = helpers.processes(len(bundles), processes) if len(places) == len(bundles) else 1
+    alone = len(places) < len(bundles) or catalogs.in_memory(lake.catalog)
+    count = 1 if alone else helpers.processes(len(bundles), processes)
     if count == 1:
         return add_here(lake, bundles, most, told=lambda done: told([done]))
     done = Added()
@@ -272,7 +273,10 @@ def write_files(
                 jobs.append((table, uri, _complete(table, mine, facts)))
     for table in dict.fromkeys(job[0] for job in jobs):
         rows = next(rows for named, _, rows in jobs if named == table)
-        catalogs.ensure(lake.catalog, lake.store.uri, table, catalogs.schema_of(table, rows.schema))
+        try:
+            catalogs.ensure(lake.catalog, lake.store.uri, table, catalogs.schema_of(table, rows.schema))
+        except OSError as error:
+            raise WsformatError(f"{lake.name}: table {table}: cannot be made: {error.strerror or error}") from error
     try:
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(lambda job: lake.store.write_parquet(job[1], job[0], job[2]), jobs))

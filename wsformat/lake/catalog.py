@@ -115,6 +115,14 @@ def location(catalog: Any, name: str) -> str:
     return str(patiently(ask) or "")
 
 
+def in_memory(catalog: Any) -> bool:
+    """Whether the catalog is known to this process only: SQLite without a file."""
+    url = getattr(getattr(catalog, "engine", None), "url", None)
+    if url is None or not url.drivername.startswith("sqlite"):
+        return False
+    return url.database in (None, "", ":memory:") or "mode=memory" in str(url)
+
+
 def names(catalog: Any) -> list[str]:
     """Names of the lake's tables."""
     return sorted(identifier[-1] for identifier in catalog.list_tables(NAMESPACE))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from wsformat import errors
 from wsformat.errors import WsformatError
@@ -33,7 +34,10 @@ MOST = 1000
 PROCESSES = 4
 """Processes that are used unless somebody asks for more; each holds a gigabyte when it is busy."""
 REPORT = 0.2
-"""Seconds between two looks at whether a helper is ready."""
+"""Seconds between two looks at whether a helper is done."""
+PATIENCE = 5.0
+"""Seconds that a killed helper may take to be gone."""
+READY = {"ready": True}
 START = (
     "import sys, json; sys.path[:] = json.loads(sys.stdin.readline()); from wsformat.lake.helpers import main; main()"
 )
@@ -41,6 +45,8 @@ START = (
 
 def processes(bundles: int, wanted: int | None) -> int:
     """How many processes an addition of so many bundles is worth, this one included."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return 1  # Python is a part of another program, which would be what is started
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = min(cores, PROCESSES) if wanted is None else wanted
     return max(1, min(most, bundles // LEAST))
@@ -85,11 +91,14 @@ def add_with_helpers(
             done.append(add_here(lake, share, batch, alone=False, told=lambda part: told([*done, part])))
 
     try:
+        for helper in helpers:
+            helper.start()
         work_here()
         for helper in helpers:
             while helper.at_work(REPORT):
                 told(done)
-            # What a helper died over is done here; captures that it had added by then are passed over.
+            # What it died over is done here; captures that it had added by then are passed over.
+            helper.stop()
             work_here()
     except WsformatError as error:
         failed.insert(0, error)
@@ -126,48 +135,86 @@ class _Helper:
         failed: list[WsformatError],
     ) -> None:
         self.process: subprocess.Popen[str] | None = None
+        self.share: list[str] | None = None
+        self.ready = self.stopped = False
         self.remarks: list[tuple[str, str]] = []
         self.lake, self.batch, self.waiting, self.done, self.failed = lake, batch, waiting, done, failed
         self.thread = threading.Thread(target=self._work, name="wsformat-lake-helper", daemon=True)
-        self.thread.start()
+
+    def start(self) -> None:
+        """Begin; where there can be no more threads, nothing happens."""
+        with suppress(RuntimeError):
+            self.thread.start()
 
     def at_work(self, seconds: float) -> bool:
-        """Whether it is still at work after so long."""
-        self.thread.join(seconds)
-        return self.thread.is_alive()
+        """Whether it is still at work after so long; one that is not ready by now is not waited for."""
+        if self.ready:
+            self.thread.join(seconds)
+        return self.ready and self.thread.is_alive()
+
+    def stop(self) -> None:
+        """End the process; one that is at work, as after Ctrl-C, is killed, which a lake stands."""
+        self.stopped = True
+        if self.process is not None:
+            self.process.kill()
+        if self.thread.is_alive():
+            self.thread.join(PATIENCE)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        share, self.share = self.share, None
+        if share is not None:
+            self.waiting.put(share)
 
     def _work(self) -> None:
+        try:
+            self._start()
+            self.ready = True
+            while not self.failed and not self.stopped:
+                self.share = _next(self.waiting)
+                if self.share is None:
+                    break
+                self._say(self.share)
+                self._take(self._hear())
+                self.share = None
+        except Exception:
+            pass  # it could not be started, or was killed: whoever asked does what is left, and meets what is wrong
+        finally:
+            self._give_back()
+            self._end()
+
+    def _start(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            # A process has the mask of the thread that starts it: at Ctrl-C it is for us to say what happens.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # As this one was started, and without the working directory, where a file may be called json.py.
+        flags = ["-I" if sys.flags.isolated else "-EP" if sys.flags.ignore_environment else "-P"]
+        flags += ["-X", "utf8"] if sys.flags.utf8_mode else []
+        self.process = subprocess.Popen(
+            [sys.executable, *flags, "-c", START],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # It has nothing to say there; and where ours is closed, a data file would take its number.
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
+        self._say([str(place) for place in sys.path])
+        store = self.lake.store
+        self._say({"lake": store.uri, "properties": dict(store.properties), "batch": self.batch})
+        assert self.process.stdout is not None
+        while not self.stopped and (line := self.process.stdout.readline()) != json.dumps(READY) + "\n":
+            if not line:
+                raise ChildProcessError("a helper ended at once")  # what else it prints is a start-up file's of Python
+
+    def _take(self, answer: dict[str, Any]) -> None:
         from wsformat.lake.add import Added
 
-        share: list[str] | None = None
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", START],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-            )
-            self._say([str(place) for place in sys.path])
-            self._say(
-                {"lake": self.lake.store.uri, "properties": dict(self.lake.store.properties), "batch": self.batch}
-            )
-            if self._hear() != {"ready": True}:
-                return
-            while not self.failed and (share := _next(self.waiting)) is not None:
-                self._say(share)
-                answer = self._hear()
-                if "error" in answer:
-                    self.failed.append(_error(answer))
-                else:
-                    self.remarks += [(kind, text) for kind, text in answer.pop("warnings")]
-                    self.done.append(Added(**answer))
-                share = None
-        except (OSError, ValueError):
-            pass  # it could not be started, or was killed
-        finally:
-            if share is not None:
-                self.waiting.put(share)
+        if "error" in answer:
+            self.failed.append(_error(answer))
+        else:
+            self.remarks += [(kind, text) for kind, text in answer.pop("warnings")]
+            self.done.append(Added(**answer))
 
     def _say(self, what: Any) -> None:
         assert self.process is not None
@@ -180,8 +227,7 @@ class _Helper:
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
-    def stop(self) -> None:
-        """End the process; one that is at work, as after Ctrl-C, is killed, which a lake stands."""
+    def _end(self) -> None:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -200,18 +246,26 @@ def _error(answer: dict[str, Any]) -> WsformatError:
     )
 
 
-def main() -> None:
+def main() -> NoReturn:
     """A helper's work: a lake, then shares of bundles, a line each, until there are no more."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    sys.stdout = sys.stderr  # what a library prints is no answer
     try:
-        _serve(sys.stdin, answers)
-    except BaseException:
-        # Whoever asked has gone; or this is a fault of ours, and he who asked does the same and shows it.
+        answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)  # what a library prints is no answer
+        questions: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(sys.stdin, questions), daemon=True).start()
+        _serve(questions, answers)
+    finally:
+        # Also after a fault of ours: he who asked does the same, and shows it.
         os._exit(1)
 
 
-def _serve(questions: TextIO, answers: TextIO) -> None:
+def _listen(stream: TextIO, questions: queue.SimpleQueue[str]) -> NoReturn:
+    for line in stream:
+        questions.put(line)
+    os._exit(0)  # whoever asked has gone, perhaps in the middle of our work
+
+
+def _serve(questions: queue.SimpleQueue[str], answers: TextIO) -> None:
     from wsformat.lake.add import add_here
     from wsformat.lake.home import Lake
 
@@ -220,10 +274,11 @@ def _serve(questions: TextIO, answers: TextIO) -> None:
         answers.flush()
 
     try:
-        asked = json.loads(questions.readline())
+        asked = json.loads(questions.get())
         lake = Lake.open(asked["lake"], properties=asked["properties"])
-        say({"ready": True})
-        for line in questions:
+        say(READY)
+        while True:
+            line = questions.get()
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("default", UserWarning)
                 done = add_here(lake, json.loads(line), asked["batch"], alone=False)
