@@ -18,6 +18,7 @@ import pytest
 
 from wsformat.bundle import Bundle
 from wsformat.errors import NewerMinorWarning
+from wsformat.tables import format_version
 from wsformat.validate import rules, validate
 
 CORPUS = Path(__file__).parents[1] / "conformance"
@@ -106,6 +107,13 @@ def test_a_valid_bundle_holds_what_it_states(path: Path, tools: dict[str, Module
     said = stated(path)
     views = tuple(said["views"])
     held = json.loads(tools["expected"].dumps(tools["expected"].contents(Bundle.open(bundle_of(path)), views=views)))
+    if said["format_version"] != format_version():
+        # A golden bundle of an older minor version: columns that came later are read as unknown, what it had stays.
+        for name, table in said["tables"].items():
+            for part in ("columns", "digests"):
+                held["tables"][name][part] = {key: held["tables"][name][part][key] for key in table[part]}
+            if "values" in table:
+                held["tables"][name]["values"] = [r[: len(table["columns"])] for r in held["tables"][name]["values"]]
     assert held["tables"] == said["tables"]
     assert list(held["views"]) == list(said["views"])
     for name, view in said["views"].items():

@@ -24,6 +24,23 @@ pytestmark = pytest.mark.sources
 GENERATED = ["arrow.json", "manifest.schema.json", "tables.duckdb.sql", "views.sql"]
 
 
+def test_a_column_says_nothing_that_nobody_reads(root: Path) -> None:
+    """Whether null is allowed follows from the type; a key such as "nullable" would be passed over in silence."""
+    known = {"name", "type", "meaning", "unit", "vocabulary", "references", "not_applicable", "since"}
+    raw = json.loads((root / "schema" / "tables.json").read_text(encoding="utf-8"))
+    newest = tuple(map(int, raw["version"].split(".")))
+    for name, table in raw["tables"].items():
+        before: tuple[int, ...] = ()
+        for column in table["columns"]:
+            where = f"{name}.{column['name']}"
+            assert set(column) <= known, where
+            since = tuple(map(int, column["since"].split(".")))
+            assert since <= newest, f"{where}: raise the version of the format"
+            assert since >= before, f"{where}: columns are appended"
+            assert since == (0, 1) or column["type"] in ("DOUBLE", "STRING"), where
+            before = since
+
+
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path) -> Path:
     """A copy of the generated files that a test may break."""
