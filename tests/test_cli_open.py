@@ -117,7 +117,20 @@ def test_over_ssh_it_says_what_to_do(bundle: Path) -> None:
     assert f"ssh -L {port}:127.0.0.1:{port} HOST" in said
 
 
-@pytest.mark.parametrize("viewer", ["ui.perfetto.dev", "file:///x", "", "https://"])
+@pytest.mark.parametrize(
+    "viewer",
+    [
+        "ui.perfetto.dev",
+        "file:///x",
+        "",
+        "https://",
+        "http://[::1",
+        "http://h:99999999",
+        "https://a\nb",
+        "https://u:p@h",
+        "https://a b",
+    ],
+)
 def test_no_address_of_a_viewer(bundle: Path, viewer: str) -> None:
     _, errors = start(bundle, "--viewer", viewer).communicate(timeout=60)
     assert errors.startswith("error: --viewer")
@@ -168,3 +181,17 @@ def test_remote_logins_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not over_ssh()
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
     assert over_ssh()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--port", "-1"), ("--port", "65536"), ("--port", "9" * 20), ("--seconds", "-1"), ("--seconds", "9" * 20)],
+)
+def test_numbers_out_of_range(bundle: Path, option: str, value: str) -> None:
+    """--seconds of twenty digits ended as a fault of wsformat, after the trace was made."""
+    with start(bundle, option, value) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith(f"error: Invalid value for '{option}'")
+    assert "fault of wsformat" not in err
+    assert len(err.splitlines()) == 2

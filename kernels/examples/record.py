@@ -39,6 +39,17 @@ def descriptions() -> dict[str, str]:
     return {name: str(module.VARIANTS[name].about) for name, module in EXAMPLES.items()}
 
 
+def check_passes(example: str, passes: Sequence[str]) -> None:
+    """Refuse passes that the example does not have; needs no GPU.
+
+    Raises:
+        BadRequest: no such pass.
+    """
+    layout = {"roles": 3, "events": 16, "iterations": 1}
+    raw = {**EXAMPLES[example].VARIANTS[example].spec(), "layout": layout}
+    standard(rolespec.parse(raw, f"{example}: role spec", Layout(*layout.values())), passes)
+
+
 def record(
     example: str,
     *,

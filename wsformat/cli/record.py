@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,7 @@ Raw = Annotated[
         callback=targets.no_dash("--raw", targets.NAME_A_FILE),
     ),
 ]
+MOST = 2**31 - 1
 List = Annotated[bool, typer.Option("--list", help="list the examples, a line each")]
 
 
@@ -47,10 +49,11 @@ def record(
 ) -> None:
     """Record an example kernel on this machine's GPU: checked, then clean and stamped launches in turn."""
     from wsformat.cli.output import print_json
-    from wsformat.errors import BadRequest
+    from wsformat.errors import BadRequest, WsformatError
     from wsformat.kernels.decode import to_bundle
-    from wsformat.kernels.examples.record import DEFAULT_PASSES, descriptions, names
+    from wsformat.kernels.examples.record import DEFAULT_PASSES, check_passes, descriptions, names
     from wsformat.kernels.examples.record import record as run
+    from wsformat.outputs import check_file
     from wsformat.writer import check_target
 
     if list_:
@@ -62,13 +65,24 @@ def record(
         raise BadRequest("no example named", f"Examples: {', '.join(names())}.")
     try:
         m, n, k = (int(part) for part in size.split(",")) if size else (None, None, None)
-        if repeats < 1 or any(part is not None and part < 1 for part in (m, n, k)):
+        if not 1 <= repeats <= MOST or any(part is not None and not 1 <= part <= MOST for part in (m, n, k)):
             raise ValueError
     except ValueError as error:
-        raise BadRequest(f"--size {size} --repeats {repeats}: positive numbers are needed, M,N,K") from error
+        raise BadRequest(
+            f"--size {size} --repeats {repeats}: positive numbers are needed, M,N,K, each below 2^31"
+        ) from error
     target = output or Path(f"{example}.wsformat")
     if example in names():
+        # A recording takes a minute of a GPU: what would fail at its end is said before it begins.
+        check_passes(example, passes or DEFAULT_PASSES)
         check_target(target, force=force)
+        nearest = next(folder for folder in target.absolute().parents if folder.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+            raise WsformatError(f"{target}: cannot be written: {nearest} is no folder that this user may write to")
+        if raw is not None:
+            if raw.suffix != ".npz":
+                raise BadRequest(f"--raw {raw}: what the device wrote is kept as .npz", "Name it so.")
+            check_file(raw, force=force)
     found = run(example, passes=passes or DEFAULT_PASSES, m=m, n=n, k=k, repeats=repeats)
     if raw is not None:
         found.save(raw)

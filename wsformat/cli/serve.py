@@ -22,10 +22,14 @@ PORT = 9001
 """The only local port that the viewer's own rules let it fetch a trace from."""
 WAIT_SECONDS = 600
 
-Port = Annotated[int, typer.Option("--port", metavar="N", help="port; the public viewer fetches from 9001 only")]
+Port = Annotated[
+    int, typer.Option("--port", metavar="N", min=0, max=65535, help="port; the public viewer fetches from 9001 only")
+]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="start no browser, only print where to go")]
 Origin = Annotated[str, typer.Option("--viewer", metavar="URL", help="address of the viewer")]
-Seconds = Annotated[int, typer.Option("--seconds", metavar="N", help="wait at most that long for the viewer")]
+Seconds = Annotated[
+    int, typer.Option("--seconds", metavar="N", min=0, max=10**6, help="wait at most that long for the viewer")
+]
 
 
 def open_(
@@ -78,8 +82,12 @@ def origin_of(viewer: str) -> str:
     Raises:
         BadRequest: no address of a page.
     """
-    parts = urlsplit(viewer)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urlsplit(viewer)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # brackets that do not close, a port above 65535
+        good = False
+    if not good or not viewer.isprintable() or " " in viewer or "@" in parts.netloc:
         raise BadRequest(f"--viewer {viewer}: no address of a viewer", f"It looks like {VIEWER}.")
     return f"{parts.scheme}://{parts.netloc}"
 
