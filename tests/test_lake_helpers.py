@@ -19,8 +19,10 @@ from wsformat.bundle import Bundle
 from wsformat.cli.main import app
 from wsformat.errors import BadRequest, MalformedInput, NewerMinorWarning, WsformatError
 from wsformat.lake import Lake, helpers
+from wsformat.merge import merge
 
 COUNT = 6
+FEW = 4
 WORK = """
 import sys, threading
 from wsformat.lake import helpers
@@ -109,7 +111,7 @@ def test_several_processes_make_the_same_lake_as_one(
     assert sorted(done.added) == sorted(expected.added) == case.ids(bundles)
     assert (done.present, done.stamps) == ([], expected.stamps)
     assert done.files > expected.files
-    assert seen[-1] == ("captures", COUNT, COUNT)
+    assert seen[-1] == ("bundles", COUNT, COUNT)
     assert [step[1] for step in seen] == sorted(step[1] for step in seen)
     holds_all(lake, bundles)
     for table in ("captures", "lanes", "events", "attributes"):
@@ -176,10 +178,10 @@ def test_other_content_under_the_same_id_is_refused(
     case.sound(lake)
 
 
-@pytest.mark.parametrize("end", ["Ctrl-C", "Ctrl-C while it stands still", "SIGTERM", "kill -9"])
+@pytest.mark.parametrize("end", ["Ctrl-C", "Ctrl-C while it stands still", "kill -9"])
 def test_no_helper_outlives_the_command(tmp_path: Path, bundles: list[Bundle], paths: list[str], end: str) -> None:
     lake = Lake.init(tmp_path / "L")
-    task = case.process(WORK, "lake", "add", str(tmp_path / "L"), *paths, "--processes", "2")
+    task = case.process(WORK, "lake", "add", str(tmp_path / "L"), *paths[:FEW], "--processes", "2")
     assert task.stdout is not None
     helper = int(task.stdout.readline())
     if "still" in end:
@@ -187,7 +189,7 @@ def test_no_helper_outlives_the_command(tmp_path: Path, bundles: list[Bundle], p
     if end.startswith("Ctrl-C"):
         os.killpg(task.pid, signal.SIGINT)  # as a terminal does
     else:
-        task.send_signal(signal.SIGTERM if end == "SIGTERM" else signal.SIGKILL)
+        task.send_signal(signal.SIGKILL)
     start = time.monotonic()
     _, said = task.communicate()
     if end.startswith("Ctrl-C"):
@@ -198,11 +200,12 @@ def test_no_helper_outlives_the_command(tmp_path: Path, bundles: list[Bundle], p
         assert said == ""
     case.wait_for(lambda: not _runs(helper), 5)
     case.sound(lake)
-    assert sorted((done := lake.add(paths, processes=1)).added + done.present) == case.ids(bundles)
+    done = lake.add(paths[:FEW], processes=1)
+    assert sorted(done.added + done.present) == case.ids(bundles[:FEW])
     assert len(done.present) >= 2
     lake.compact(retention=0)
     found = lake.verify()
-    assert (found.captures, found.problems, found.unfinished, found.orphans) == (COUNT, [], 0, 0)
+    assert (found.captures, found.problems, found.unfinished, found.orphans) == (FEW, [], 0, 0)
 
 
 def _runs(pid: int) -> bool:
@@ -233,9 +236,9 @@ def test_no_helper_where_only_this_process_knows_the_catalog(
     tmp_path: Path, bundles: list[Bundle], paths: list[str], started: list[Any]
 ) -> None:
     lake = Lake.init(tmp_path / "L", catalog="sqlite:///:memory:")
-    assert sorted(lake.add(paths, processes=3).added) == case.ids(bundles)
+    assert sorted(lake.add(paths[:FEW], processes=3).added) == case.ids(bundles[:FEW])
     assert not started
-    assert lake.sql("SELECT capture_id FROM captures ORDER BY 1").column(0).to_pylist() == case.ids(bundles)
+    assert lake.sql("SELECT capture_id FROM captures ORDER BY 1").column(0).to_pylist() == case.ids(bundles[:FEW])
 
 
 def test_a_full_disk_that_a_helper_meets_is_said_here(
@@ -286,10 +289,21 @@ def test_what_a_helper_cannot_do_is_done_here(
             return take(waiting)
 
         monkeypatch.setattr(helpers, "_next", turn)
-    done = lake.add(paths, processes=2)
-    assert sorted(done.added) == case.ids(bundles)
+    done = lake.add(paths[:FEW], processes=2)
+    assert sorted(done.added) == case.ids(bundles[:FEW])
     assert bool(killed) == fate.startswith("killed")
-    holds_all(lake, bundles)
+    holds_all(lake, bundles[:FEW])
+
+
+def test_progress_counts_bundles_and_not_their_captures(
+    tmp_path: Path, bundles: list[Bundle], paths: list[str]
+) -> None:
+    both = merge([Bundle.open(path) for path in paths[:2]], tmp_path / "both.wsformat")
+    seen: list[tuple[str, int, int]] = []
+    lake = Lake.init(tmp_path / "L")
+    done = lake.add([both, bundles[2], paths[2]], progress=lambda *step: seen.append(step))
+    assert (done.bundles, len(done.added), len(done.present)) == (3, 3, 1)
+    assert seen == [("bundles", 2, 3), ("bundles", 3, 3)]
 
 
 def test_no_helper_for_few_bundles_or_those_in_memory(

@@ -51,6 +51,7 @@ class Added:
         stamps: rows of events that were added.
         files: data files that were written.
         bytes: their size.
+        bundles: that were read, each of one capture or several.
     """
 
     added: list[str] = field(default_factory=list)
@@ -58,6 +59,7 @@ class Added:
     stamps: int = 0
     files: int = 0
     bytes: int = 0
+    bundles: int = 0
 
 
 def add(
@@ -75,7 +77,7 @@ def add(
     Args:
         lake: where to.
         bundles: directories, or bundles in memory.
-        progress: called as captures are added.
+        progress: called as bundles are added.
         batch: most bundles in one batch.
         processes: that add at the same time; None: as many as there are cores, 4 at most, and one when the bundles are
             few, or they or the catalog in memory.
@@ -89,7 +91,7 @@ def add(
 
     def told(parts: Sequence[Added]) -> None:
         if progress is not None:
-            progress("captures", sum(len(part.added) + len(part.present) for part in parts), len(bundles))
+            progress("bundles", sum(part.bundles for part in parts), len(bundles))
 
     places = [os.fspath(path) for one in bundles if (path := one.path if isinstance(one, Bundle) else one) is not None]
     alone = len(places) < len(bundles) or catalogs.in_memory(lake.catalog)
@@ -103,6 +105,7 @@ def add(
         done.stamps += part.stamps
         done.files += part.files
         done.bytes += part.bytes
+        done.bundles += part.bundles
     return done
 
 
@@ -125,6 +128,7 @@ def add_here(
     with closing(ahead(staged, depth=1) if alone else staged) as parts:
         for part in parts:
             _add_staged(lake, part, done)
+            done.bundles += part.bundles
             told(done)
     return done
 

@@ -35,6 +35,7 @@ class Staged:
         manifests: what the manifests say about each capture, as JSON text.
         versions: format version of each capture's bundle.
         names: the bundle of each capture, for messages.
+        bundles: how many were read.
     """
 
     tables: dict[str, pa.Table]
@@ -43,6 +44,7 @@ class Staged:
     manifests: dict[str, str]
     versions: dict[str, str]
     names: dict[str, str]
+    bundles: int
 
     def without(self, dropped: set[str]) -> Staged:
         """The same without some captures."""
@@ -61,6 +63,7 @@ class Staged:
             rest(self.manifests),
             rest(self.versions),
             rest(self.names),
+            self.bundles,
         )
 
 
@@ -169,6 +172,7 @@ def _stage_distinct(
         {capture: _manifest_of(one.manifest, capture) for one, captures in owned for capture in captures},
         versions,
         {capture: one.name for one, captures in owned for capture in captures},
+        len(owned),
     )
 
 
