@@ -104,6 +104,9 @@ def test_an_answer_without_rows_says_what_it_needs(place: Path) -> None:
     assert predicted.out == "no rows: needs predictions and measured captures of one experiment in the lake\n"
     assert changed.out.startswith("no rows: no version differs from the one before by more than the noise;")
     assert answer("model-error", place) == []
+    drawn = run("lake", "model-error", str(place), "-o", "nothing.svg")
+    assert (drawn.code, drawn.out, Path("nothing.svg").exists()) == (2, "", False)
+    assert drawn.err.startswith("error: no rows to draw: needs predictions and measured captures of one experiment")
 
 
 def test_damage_ends_with_1(place: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import typer
 from wsformat.cli import target as targets
 from wsformat.cli.lake import Live, Option, Place, Where, date_of, question
 from wsformat.cli.scope import Force, Json
+from wsformat.errors import BadRequest
 
 Picture = Annotated[Path | None, targets.output("FILE", "draw it too: .html, .png, .svg or .pdf", targets.NAME_A_FILE)]
 All = Annotated[bool, typer.Option("--all", help="every row, also what is within the noise")]
@@ -158,6 +159,9 @@ def _answer(name: str, table: Any, columns: list[str], asked: Asked) -> None:
     found = rows(table)
     if asked.output is not None:
         from wsformat.viewers.lake_figure import lake_figure
+
+        if not found:
+            raise BadRequest(f"no rows to draw: {NOTHING[name]}", "Without -o this is an answer like another.")
 
         lake_figure(name, table).write(asked.output, force=asked.force)
     if asked.json:
