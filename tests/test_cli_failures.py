@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from wsformat.cli import failure, main, scope
+from wsformat.cli import failure, interrupt, main, scope
 from wsformat.cli.main import app
 
 LAYOUT = (2, 4, 8)
@@ -435,12 +436,23 @@ def test_ctrl_c_is_one_line(stamps: Path) -> None:
     assert err == "error: interrupted; nothing was left half-written\n"
 
 
-def test_ctrl_c_in_a_library_that_puts_it_in_its_own_words_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As pydantic does while it is imported."""
+@pytest.mark.parametrize(
+    "told",
+    [
+        'Error building "model" validator:\nSchemaError: Field "refs":\nKeyboardInterrupt: ',
+        "partially initialized module 'pandas' has no attribute '_pandas_datetime_CAPI'",
+    ],
+    ids=["in its own words", "swallowed"],
+)
+def test_ctrl_c_in_the_import_of_a_library_is_no_fault_of_ours(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pydantic, and Arrow with pandas, make of it."""
 
     def interrupted(*_: object) -> None:
-        raise ValueError('Error building "model" validator:\nSchemaError: Field "refs":\nKeyboardInterrupt: ')
+        if "pandas" in told:
+            interrupt._pressed.set()
+        raise AttributeError(told)
 
+    monkeypatch.setattr(interrupt, "_pressed", threading.Event())
     monkeypatch.setattr("wsformat.cli.lake.open_lake", interrupted)
     result = CliRunner().invoke(app, ["lake", "ls", "somewhere"])
     assert (result.exit_code, result.stderr) == (130, "error: interrupted; nothing was left half-written\n")

@@ -208,6 +208,21 @@ def test_no_helper_outlives_the_command(tmp_path: Path, bundles: list[Bundle], p
     assert (found.captures, found.problems, found.unfinished, found.orphans) == (FEW, [], 0, 0)
 
 
+def test_no_helper_outlives_an_addition_that_is_interrupted_in_a_program_that_goes_on(
+    tmp_path: Path, paths: list[str], started: list[Any]
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    lake = Lake.init(tmp_path / "L")
+    with pytest.raises(KeyboardInterrupt):
+        lake.add(paths, processes=3, progress=interrupted)
+    assert not [thread for thread in threading.enumerate() if thread.name == "wsformat-lake-helper"]
+    assert started
+    assert all(process.returncode is not None for process in started)
+    case.sound(lake)
+
+
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -325,6 +340,15 @@ def test_no_helper_for_few_bundles_or_those_in_memory(
 def test_how_many_processes(bundles: int, wanted: int | None, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helpers, "LEAST", 250)
     assert helpers.processes(bundles, wanted) == expected
+
+
+def test_one_process_where_python_is_a_part_of_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "frozen", True, raising=False)
+        assert helpers.processes(10_000, 8) == 1
+    for none in ("", None):
+        monkeypatch.setattr(sys, "executable", none)
+        assert helpers.processes(10_000, 8) == 1
 
 
 @pytest.mark.parametrize(("bundles", "count"), [(500, 2), (1500, 2), (2001, 2), (10_000, 2), (10_000, 3), (10_007, 4)])

@@ -19,7 +19,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from wsformat.cli.interrupt import INTERRUPTED, MESSAGE
+from wsformat.cli.interrupt import INTERRUPTED, MESSAGE, pressed
 from wsformat.errors import WsformatError
 
 FINDINGS = 1
@@ -135,7 +135,8 @@ def _drop_output() -> None:
 def _is_interrupt(error: Exception) -> bool:
     """DuckDB has its own exceptions for a query that Ctrl-C ended; pydantic puts it into the words of its own."""
     told = str(error)
-    return type(error).__name__ == "InterruptException" or told == "Query interrupted" or "KeyboardInterrupt" in told
+    own = type(error).__name__ == "InterruptException" or told == "Query interrupted"
+    return own or "KeyboardInterrupt" in told or pressed()
 
 
 def _of_a_table_file(error: Exception) -> WsformatError | None:

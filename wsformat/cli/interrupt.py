@@ -21,6 +21,7 @@ PATIENCE = 5.0
 """Seconds after Ctrl-C in which a command may tidy up, before the process ends anyway."""
 
 _working: list[duckdb.DuckDBPyConnection] = []
+_pressed = threading.Event()
 
 
 @contextmanager
@@ -31,6 +32,11 @@ def interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
     finally:
         _working.remove(connection)
+
+
+def pressed() -> bool:
+    """Whether there was a Ctrl-C; a library may have swallowed it, and fail later over what it left half-done."""
+    return _pressed.is_set()
 
 
 def listen() -> None:
@@ -47,6 +53,7 @@ def _watch(reader: socket.socket, _writer: socket.socket) -> None:
     # The writer is held here so that its descriptor stays open as long as the thread lives.
     while reader.recv(1)[0] != signal.SIGINT:
         pass
+    _pressed.set()
     for connection in list(_working):
         with suppress(Exception):
             connection.interrupt()
