@@ -16,7 +16,7 @@ import pyarrow as pa
 from wsformat.bundle import Bundle
 from wsformat.errors import BadRequest, WsformatError
 from wsformat.lake import catalog as catalogs
-from wsformat.lake import helpers
+from wsformat.lake import workers
 from wsformat.lake.catalog import CommitConflict
 from wsformat.lake.content import starts_of
 from wsformat.lake.index import lookup, read_index
@@ -95,11 +95,11 @@ def add(
 
     places = [os.fspath(path) for one in bundles if (path := one.path if isinstance(one, Bundle) else one) is not None]
     alone = len(places) < len(bundles) or catalogs.in_memory(lake.catalog)
-    count = 1 if alone else helpers.processes(len(bundles), processes)
+    count = 1 if alone else workers.processes(len(bundles), processes)
     if count == 1:
         return add_here(lake, bundles, most, told=lambda done: told([done]))
     done = Added()
-    for part in helpers.add_with_helpers(lake, places, count, most, told):
+    for part in workers.add_with_helpers(lake, places, count, most, told):
         done.added += part.added
         done.present += part.present
         done.stamps += part.stamps

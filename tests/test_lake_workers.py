@@ -18,16 +18,16 @@ from typer.testing import CliRunner
 from wsformat.bundle import Bundle
 from wsformat.cli.main import app
 from wsformat.errors import BadRequest, MalformedInput, NewerMinorWarning, WsformatError
-from wsformat.lake import Lake, helpers
+from wsformat.lake import Lake, workers
 from wsformat.merge import merge
 
 COUNT = 6
 FEW = 4
 WORK = """
 import sys, threading
-from wsformat.lake import helpers
-helpers.LEAST = helpers.MOST = 2
-real, hear = helpers._next, helpers._Helper._take
+from wsformat.lake import workers
+workers.LEAST = workers.MOST = 2
+real, hear = workers._next, workers._Helper._take
 def take(helper, answer):
     print(helper.process.pid, flush=True)
     hear(helper, answer)
@@ -35,7 +35,7 @@ def turn(waiting):
     if threading.current_thread() is threading.main_thread():
         threading.Event().wait(30)  # so that the helper is at work meanwhile, and afterwards
     return real(waiting)
-helpers._next, helpers._Helper._take = turn, take
+workers._next, workers._Helper._take = turn, take
 from wsformat.cli.main import main
 main()
 """
@@ -54,8 +54,8 @@ def paths(bundles: list[Bundle], tmp_path_factory: pytest.TempPathFactory) -> li
 
 @pytest.fixture(autouse=True)
 def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helpers, "LEAST", 2)
-    monkeypatch.setattr(helpers, "MOST", 2)
+    monkeypatch.setattr(workers, "LEAST", 2)
+    monkeypatch.setattr(workers, "MOST", 2)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every helper that is started; each has its turn before this process takes the next share."""
     found: list[Any] = []
     ready = threading.Event()
-    real, take = helpers._Helper._hear, helpers._next
+    real, take = workers._Helper._hear, workers._next
 
     def hear(helper: Any) -> Any:
         answer = real(helper)
@@ -76,13 +76,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             ready.wait(30)
         return take(waiting)
 
-    monkeypatch.setattr(helpers._Helper, "_hear", hear)
-    monkeypatch.setattr(helpers, "_next", turn)
+    monkeypatch.setattr(workers._Helper, "_hear", hear)
+    monkeypatch.setattr(workers, "_next", turn)
     return found
 
 
 def leave_all_to_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = helpers._next
+    real = workers._next
 
     def turn(waiting: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -90,7 +90,7 @@ def leave_all_to_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
         case.wait_for(lambda: waiting.empty() or not any(t.name.endswith("helper") for t in threading.enumerate()))
         return None
 
-    monkeypatch.setattr(helpers, "_next", turn)
+    monkeypatch.setattr(workers, "_next", turn)
 
 
 def holds_all(lake: Lake, bundles: list[Bundle]) -> None:
@@ -261,7 +261,7 @@ def test_a_full_disk_that_a_helper_meets_is_said_here(
 ) -> None:
     lake = Lake.init(tmp_path / "L")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); "
-    monkeypatch.setattr(helpers, "START", limit + helpers.START)
+    monkeypatch.setattr(workers, "START", limit + workers.START)
     leave_all_to_helpers(monkeypatch)
     with pytest.raises(WsformatError, match=r"cannot be (made|written): File too large"):
         lake.add(paths, processes=2)
@@ -274,7 +274,7 @@ def test_what_a_helper_cannot_do_is_done_here(
     tmp_path: Path, bundles: list[Bundle], paths: list[str], fate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake.init(tmp_path / "L")
-    real, killed = helpers._Helper._say, []
+    real, killed = workers._Helper._say, []
 
     def say(helper: Any, what: Any) -> None:
         real(helper, what)
@@ -283,17 +283,17 @@ def test_what_a_helper_cannot_do_is_done_here(
             helper.process.kill()
 
     if fate.startswith("killed"):
-        monkeypatch.setattr(helpers._Helper, "_say", say)
+        monkeypatch.setattr(workers._Helper, "_say", say)
     elif fate == "hangs":
-        monkeypatch.setattr(helpers, "START", "while True: print('what?')")
+        monkeypatch.setattr(workers, "START", "while True: print('what?')")
     elif fate == "no Python":
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     else:
-        monkeypatch.setattr(helpers, "START", "import sys; sys.stdin.readline(); print('what?')")
+        monkeypatch.setattr(workers, "START", "import sys; sys.stdin.readline(); print('what?')")
     if fate == "killed at work":
         # Nothing is left for this process until the helper has taken, and dropped, a share.
         waited = threading.Event()
-        take = helpers._next
+        take = workers._next
 
         def turn(waiting: Any) -> Any:
             if threading.current_thread() is threading.main_thread() and not waited.is_set():
@@ -303,7 +303,7 @@ def test_what_a_helper_cannot_do_is_done_here(
                 waited.set()
             return take(waiting)
 
-        monkeypatch.setattr(helpers, "_next", turn)
+        monkeypatch.setattr(workers, "_next", turn)
     done = lake.add(paths[:FEW], processes=2)
     assert sorted(done.added) == case.ids(bundles[:FEW])
     assert bool(killed) == fate.startswith("killed")
@@ -327,10 +327,10 @@ def test_no_helper_for_few_bundles_or_those_in_memory(
     def none(*_: Any) -> None:
         raise AssertionError("a helper was started")
 
-    monkeypatch.setattr(helpers, "add_with_helpers", none)
+    monkeypatch.setattr(workers, "add_with_helpers", none)
     lake = Lake.init(tmp_path / "L")
     assert len(lake.add(bundles, processes=4).added) == COUNT
-    monkeypatch.setattr(helpers, "LEAST", COUNT)
+    monkeypatch.setattr(workers, "LEAST", COUNT)
     assert len(lake.add(paths, processes=4).present) == COUNT
 
 
@@ -338,25 +338,25 @@ def test_no_helper_for_few_bundles_or_those_in_memory(
     ("bundles", "wanted", "expected"), [(0, None, 1), (499, 8, 1), (500, 8, 2), (10_000, 8, 8), (10_000, 1, 1)]
 )
 def test_how_many_processes(bundles: int, wanted: int | None, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helpers, "LEAST", 250)
-    assert helpers.processes(bundles, wanted) == expected
+    monkeypatch.setattr(workers, "LEAST", 250)
+    assert workers.processes(bundles, wanted) == expected
 
 
 def test_one_process_where_python_is_a_part_of_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "frozen", True, raising=False)
-        assert helpers.processes(10_000, 8) == 1
+        assert workers.processes(10_000, 8) == 1
     for none in ("", None):
         monkeypatch.setattr(sys, "executable", none)
-        assert helpers.processes(10_000, 8) == 1
+        assert workers.processes(10_000, 8) == 1
 
 
 @pytest.mark.parametrize(("bundles", "count"), [(500, 2), (1500, 2), (2001, 2), (10_000, 2), (10_000, 3), (10_007, 4)])
 def test_shares_are_equal_and_complete(bundles: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helpers, "LEAST", 250)
-    monkeypatch.setattr(helpers, "MOST", 1000)
+    monkeypatch.setattr(workers, "LEAST", 250)
+    monkeypatch.setattr(workers, "MOST", 1000)
     names = [str(n) for n in range(bundles)]
-    found = helpers.shares(names, count)
+    found = workers.shares(names, count)
     assert [name for share in found for name in share] == names
     sizes = [len(share) for share in found]
     assert max(sizes) <= 1000

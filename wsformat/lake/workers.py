@@ -39,7 +39,7 @@ PATIENCE = 5.0
 """Seconds that a killed helper may take to be gone."""
 READY = {"ready": True}
 START = (
-    "import sys, json; sys.path[:] = json.loads(sys.stdin.readline()); from wsformat.lake.helpers import main; main()"
+    "import sys, json; sys.path[:] = json.loads(sys.stdin.readline()); from wsformat.lake.workers import main; main()"
 )
 
 
