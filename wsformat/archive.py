@@ -85,8 +85,6 @@ def unzip_bundle(
     """
     file, out = Path(source), Path(os.path.abspath(target))
     check_target(out, force=force)
-    if not out.parent.is_dir():
-        raise WsformatError(f"{out.parent}: no such directory", "Create it, or choose another output.")
     if file.exists() and not file.is_file():
         raise MalformedInput(
             f"{file}: is no regular file", "A zip file is read from its end: store it in a file first."

@@ -31,8 +31,6 @@ def write_bundle(bundle: Bundle, target: Path, *, force: bool, progress: Progres
     """See :meth:`wsformat.bundle.Bundle.write`."""
     target = Path(os.path.abspath(target))
     check_target(target, force=force)
-    if not target.parent.is_dir():
-        raise WsformatError(f"{target.parent}: no such directory", "Create it, or choose another output.")
     scratch = target.parent / f".{target.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         scratch.mkdir()
@@ -63,12 +61,15 @@ def write_bundle(bundle: Bundle, target: Path, *, force: bool, progress: Progres
 
 
 def check_target(target: Path, *, force: bool) -> None:
-    """Refuse an output that is there, unless it is a bundle and ``force`` says to replace it.
+    """Refuse an output that is there, unless it is a bundle and ``force`` says to replace it, or that has no folder.
 
     Raises:
-        OutputExists
+        OutputExists: it is there.
+        WsformatError: there is no such folder.
     """
     if not (target.exists() or target.is_symlink()):
+        if not target.parent.is_dir():
+            raise WsformatError(f"{target.parent}: no such directory", "Create it, or choose another output.")
         return
     if not force:
         raise OutputExists(f"{target}: is there already; nothing was written", "Use --force to replace it.")

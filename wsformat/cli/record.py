@@ -25,12 +25,7 @@ Size = Annotated[str, typer.Option("--size", metavar="M,N,K", help="problem size
 Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="launches of each build, clean and stamped")]
 Raw = Annotated[
     Path | None,
-    typer.Option(
-        "--raw",
-        metavar="FILE.npz",
-        help="also keep what the device wrote, before decoding",
-        callback=targets.no_dash("--raw", targets.NAME_A_FILE),
-    ),
+    targets.output("FILE.npz", "also keep what the device wrote, before decoding", targets.NAME_A_FILE, "--raw"),
 ]
 MOST = 2**31 - 1
 List = Annotated[bool, typer.Option("--list", help="list the examples, a line each")]
@@ -75,10 +70,10 @@ def record(
     if example in names():
         # A recording takes a minute of a GPU: what would fail at its end is said before it begins.
         check_passes(example, passes or DEFAULT_PASSES)
+        folder = target.absolute().parent
+        if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise WsformatError(f"{target}: cannot be written: {folder} is no folder that this user may write to")
         check_target(target, force=force)
-        nearest = next(folder for folder in target.absolute().parents if folder.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-            raise WsformatError(f"{target}: cannot be written: {nearest} is no folder that this user may write to")
         if raw is not None:
             if raw.suffix != ".npz":
                 raise BadRequest(f"--raw {raw}: what the device wrote is kept as .npz", "Name it so.")

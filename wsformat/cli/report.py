@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 Output = Annotated[Path | None, targets.output("FILE", ".html or .md; by default X.report.html", targets.NAME_A_FILE)]
 Png = Annotated[
     Path | None,
-    typer.Option(
-        "--png",
-        metavar="FILE",
-        help="the page as a picture too; needs a Chromium or Chrome",
-        callback=targets.no_dash("--png", targets.NAME_A_FILE),
-    ),
+    targets.output("FILE", "the page as a picture too; needs a Chromium or Chrome", targets.NAME_A_FILE, "--png"),
 ]
 Launch = Annotated[int | None, typer.Option("--launch", metavar="N", help="the launch; by default the first")]
 Cta = Annotated[

@@ -18,16 +18,18 @@ ROWS = "Leave it away and take --csv or --json: the rows are printed."
 ROWS_TO_A_PIPE = 'Name a file; rows go to a pipe with `wsformat query X.wsformat "FROM events" --csv` (or --json).'
 
 
-def output(metavar: str, about: str, dash: str, **more: Any) -> Any:
-    """The option `-o`, `--output`.
+def output(metavar: str, about: str, dash: str, *names: str, **more: Any) -> Any:
+    """The option `-o`, `--output`, or another that names an output.
 
     Args:
         metavar: what is named, for the help.
         about: the help.
         dash: what to do instead of naming `-`.
+        names: of the option, when it is another.
         more: further arguments of `typer.Option`.
     """
-    return typer.Option("-o", "--output", metavar=metavar, help=about, callback=no_dash("-o", dash), **more)
+    names = names or ("-o", "--output")
+    return typer.Option(*names, metavar=metavar, help=about, callback=no_dash(names[0], dash), **more)
 
 
 def no_dash(option: str, dash: str) -> Callable[[Any], Any]:
