@@ -45,9 +45,15 @@ def check_passes(example: str, passes: Sequence[str]) -> None:
     Raises:
         BadRequest: no such pass.
     """
-    layout = {"roles": 3, "events": 16, "iterations": 1}
-    raw = {**EXAMPLES[example].VARIANTS[example].spec(), "layout": layout}
-    standard(rolespec.parse(raw, f"{example}: role spec", Layout(*layout.values())), passes)
+    standard(_spec(example, 1)[2], passes)
+
+
+def _spec(example: str, trips: int) -> tuple[dict[str, Any], Layout, rolespec.RoleSpec]:
+    """Role spec of an example with so many trips: as it is written, its layout, and parsed."""
+    layout = Layout(3, 16, trips)
+    sizes = {"roles": layout.roles, "events": layout.events, "iterations": layout.iterations}
+    raw = {**EXAMPLES[example].VARIANTS[example].spec(), "layout": sizes}
+    return raw, layout, rolespec.parse(raw, f"{example}: role spec", layout)
 
 
 def record(
@@ -91,9 +97,7 @@ def record(
         raise BadRequest(f"K {k}: half of it is recorded too, so it is a multiple of {2 * variant.summed_a_trip}")
     problem = module.Problem(device, variant, m, n, k, seed=time.time_ns() % 2**32)
     trips = problem.trips
-    raw = {**variant.spec(), "layout": {"roles": 3, "events": 16, "iterations": trips}}
-    layout = Layout(3, 16, trips)
-    spec = rolespec.parse(raw, f"{example}: role spec", layout)
+    raw, layout, spec = _spec(example, trips)
     chosen = [p if isinstance(p, StampPass) else standard(spec, [p])[0] for p in passes]
     ctas = problem.grid[0] * problem.grid[1]
     recorder = Recorder(device, raw, layout, chosen, ctas=ctas, anchors=problem.tiles and problem.tiles + 1)

@@ -162,7 +162,6 @@ def _answer(name: str, table: Any, columns: list[str], asked: Asked) -> None:
 
         if not found:
             raise BadRequest(f"no rows to draw: {NOTHING[name]}", "Without -o this is an answer like another.")
-
         lake_figure(name, table).write(asked.output, force=asked.force)
     if asked.json:
         print_json(found)

@@ -145,7 +145,7 @@ def _stage_distinct(
         part = read(engine.cursor(), name, group, texts)
         if part is None:
             return None
-        strange = set(starts_of(narrow(part[0]))[0]) - partitions.keys()
+        strange = set(starts_of(part[0])[0]) - partitions.keys()
         if strange:
             raise MalformedInput(
                 f"table {name}: rows of capture {min(strange)!r}, which no bundle lists in captures",
